@@ -1,0 +1,338 @@
+"""The broker's language: one request and one reply class a verb.
+
+Units are in the names. Times are aware UTC datetimes (epoch seconds on the wire). Absent
+means "Slurm did not say", never zero.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    """A job as structured fields: the API reads no #SBATCH line, so each one must be here.
+
+    `token` goes into the job's comment and finds the job again after a time-out.
+    `gpus_per_node` 0 means a job without GPUs. `output` may hold sbatch patterns such as %j.
+    """
+
+    token: str
+    user: str
+    name: str
+    account: str
+    partition: str
+    qos: str
+    nodes: int
+    gpus_per_node: int
+    cpus_per_task: int
+    time_limit_minutes: int
+    working_directory: str
+    output: str
+    script: str
+    gpu_type: str | None = None
+    memory_mb_per_node: int | None = None
+    requeue: bool = True
+    append_output: bool = True
+    signal: str | None = None  # as sbatch takes it: B:USR1@120
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedJob:
+    """What Slurm says it accepted, read back right after the submit."""
+
+    job_id: int
+    submit_time: datetime
+    name: str
+    account: str
+    partition: str
+    qos: str
+    nodes: int
+    gpus: int
+    time_limit_minutes: int | None
+    output: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindRequest:
+    """Look for a token in the queue, then in accounting from `since` on."""
+
+    token: str
+    user: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`job` is None only when both the queue and accounting answered and denied it."""
+
+    job: AcceptedJob | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """Act on a job (cancel, hold, release, requeue); refused unless `user` owns it."""
+
+    job_id: int
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimitRequest:
+    job_id: int
+    user: str
+    time_limit_minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Slurm said yes."""
+
+    ok: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The body of verbs that take no argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueJob:
+    """One job as slurmctld knows it now. `array_task` is None for jobs outside arrays;
+    a pending array is one record whose `array_tasks` counts it (None: Slurm cut the text)."""
+
+    job_id: int
+    user: str
+    uid: int
+    name: str
+    account: str
+    partition: str
+    qos: str
+    state: str
+    reason: str | None
+    submit_time: datetime
+    eligible_time: datetime | None
+    start_time: datetime | None  # None until it has started
+    end_time: datetime | None
+    estimated_start: datetime | None
+    time_limit_minutes: int | None  # None: no limit
+    nodes: int
+    cpus: int
+    gpus: int
+    gpu_type: str | None
+    node_list: str | None
+    priority: int | None
+    restarts: int
+    exit_code: int | None
+    exit_signal: int | None
+    working_directory: str
+    output: str | None
+    comment: str | None
+    array_job_id: int | None = None
+    array_task: int | None = None
+    array_tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    jobs: tuple[QueueJob, ...]
+    taken_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    state: str  # Slurm's words, flags joined by +: IDLE, MIXED, ALLOCATED+DRAIN, DOWN
+    reason: str | None
+    partitions: tuple[str, ...]
+    cpus: int
+    cpus_used: int
+    memory_mb: int
+    gpu_type: str | None
+    gpus: int
+    gpus_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    name: str
+    state: str
+    is_default: bool
+    nodes: int
+    max_time_minutes: int | None  # None: no limit
+    default_time_minutes: int | None
+    max_nodes: int | None
+    allow_accounts: tuple[str, ...]  # empty: all
+    deny_accounts: tuple[str, ...]
+    allow_qos: tuple[str, ...]  # empty: all
+    deny_qos: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """Who may charge which account where. `partition` None: every partition."""
+
+    user: str
+    account: str
+    partition: str | None
+    qos: tuple[str, ...]  # effective list, with what is inherited from the account
+    default_qos: str | None
+    is_default_account: bool
+    is_coordinator: bool
+    max_jobs: int | None
+    max_submit_jobs: int | None
+    max_wall_minutes: int | None
+    max_gpus_per_job: int | None
+    group_max_gpus: int | None  # GrpTRES of the account
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    name: str
+    description: str
+    priority: int
+    usage_factor_millionths: int  # 1_000_000 = 1.0; a float never enters
+    preempts: tuple[str, ...]
+    preempt_mode: str | None
+    grace_seconds: int | None
+    max_wall_minutes: int | None
+    max_gpus_per_job: int | None
+    max_gpus_per_user: int | None
+    max_gpus_per_group: int | None
+    max_jobs_per_user: int | None
+    max_submit_per_user: int | None
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Associations:
+    associations: tuple[Association, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QosList:
+    qos: tuple[Qos, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`sbatch --test-only` as the person. `start_time` None: Slurm gave no time."""
+
+    start_time: datetime | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingRequest:
+    """All runs that were around between the bounds (sacct's meaning), of every user."""
+
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One row of `sacct --duplicates`: one run, or a job that never started."""
+
+    job_id: int
+    user: str
+    uid: int | None
+    name: str
+    account: str
+    partition: str
+    qos: str | None
+    state: str
+    submit_time: datetime
+    eligible_time: datetime | None
+    start_time: datetime | None
+    end_time: datetime | None
+    elapsed_seconds: int
+    suspended_seconds: int
+    time_limit_minutes: int | None
+    nodes: int
+    cpus: int
+    alloc_tres: str  # name=count pairs by comma, empty when nothing was allocated
+    req_tres: str
+    node_list: str | None
+    exit_code: int | None
+    exit_signal: int | None
+    restarts: int
+    reason: str | None
+    working_directory: str
+    comment: str | None
+    array_job_id: int | None = None
+    array_task: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRow:
+    """A row that could not be understood: kept whole, with the reason."""
+
+    raw: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """`counted` is the number of rows of a second query of ids only; a difference from
+    `runs` plus `held` is an alarm."""
+
+    runs: tuple[RunRecord, ...]
+    held: tuple[HeldRow, ...]
+    counted: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFileRequest:
+    """Read a regular file as `user`. A negative `offset` counts from the end."""
+
+    user: str
+    path: str
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileChunk:
+    """`text` is UTF-8 with what is not replaced; `next_offset` is where to read on."""
+
+    text: str
+    offset: int
+    next_offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFolderRequest:
+    """Ask, as `user`, whether a folder exists and can be entered (and written)."""
+
+    user: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """`problem` is None or one of: missing, not_a_folder, not_permitted, outside."""
+
+    path: str  # with links resolved
+    problem: str | None
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The body of every refusal."""
+
+    code: str
+    message: str
+    slurm_errno: int | None = None

@@ -1,0 +1,59 @@
+"""The closed list of verbs: name, request, reply. Both ends read this table, nothing else."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gateway.wire import messages as m
+
+Req = TypeVar("Req")
+Rep = TypeVar("Rep")
+
+
+@dataclass(frozen=True, slots=True)
+class Verb(Generic[Req, Rep]):
+    """`acts` verbs change something and are logged before they are carried out."""
+
+    name: str
+    request: type[Req]
+    reply: type[Rep]
+    acts: bool = False
+
+
+SUBMIT = Verb("submit", m.SubmitRequest, m.AcceptedJob, acts=True)
+FIND = Verb("find", m.FindRequest, m.Found)
+CANCEL = Verb("cancel", m.JobRequest, m.Done, acts=True)
+HOLD = Verb("hold", m.JobRequest, m.Done, acts=True)
+RELEASE = Verb("release", m.JobRequest, m.Done, acts=True)
+REQUEUE = Verb("requeue", m.JobRequest, m.Done, acts=True)
+SET_TIME_LIMIT = Verb("set-time-limit", m.TimeLimitRequest, m.Done, acts=True)
+QUEUE = Verb("queue", m.Nothing, m.Queue)
+NODES = Verb("nodes", m.Nothing, m.Nodes)
+PARTITIONS = Verb("partitions", m.Nothing, m.Partitions)
+ASSOCIATIONS = Verb("associations", m.Nothing, m.Associations)
+QOS = Verb("qos", m.Nothing, m.QosList)
+ESTIMATE = Verb("estimate", m.SubmitRequest, m.Estimate)
+ACCOUNTING = Verb("accounting", m.AccountingRequest, m.Accounting)
+READ_FILE = Verb("read-file", m.ReadFileRequest, m.FileChunk)
+CHECK_FOLDER = Verb("check-folder", m.CheckFolderRequest, m.FolderState)
+
+VERBS: dict[str, Verb[object, object]] = {
+    verb.name: verb  # type: ignore[misc]
+    for verb in (
+        SUBMIT,
+        FIND,
+        CANCEL,
+        HOLD,
+        RELEASE,
+        REQUEUE,
+        SET_TIME_LIMIT,
+        QUEUE,
+        NODES,
+        PARTITIONS,
+        ASSOCIATIONS,
+        QOS,
+        ESTIMATE,
+        ACCOUNTING,
+        READ_FILE,
+        CHECK_FOLDER,
+    )
+}
