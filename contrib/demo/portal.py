@@ -1,0 +1,199 @@
+"""One portal with its own cluster: started, filled with sample people, and ended.
+
+`make demo`, the browser tests and the benchmarks all use it.
+"""
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrib.demo.api import Api
+from contrib.devcluster.instance import Instance
+from contrib.devcluster.processes import Process
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SLUICE = Path(sys.executable).parent / "sluice"
+
+Say = Callable[[str], None]
+
+# login, role; each portal account maps to the Unix account of the same name in the cluster.
+PEOPLE = (
+    ("nlp-lead", "researcher"),
+    ("nlp-1", "researcher"),
+    ("nlp-2", "researcher"),
+    ("vision-lead", "researcher"),
+    ("vision-1", "researcher"),
+    ("biolab-lead", "researcher"),
+    ("biolab-1", "researcher"),
+)
+ADMINISTRATOR = "admin"
+
+ENVIRONMENTS = """\
+[[environment]]
+name = "torch-2.13"
+kind = "prefix"
+path = "/opt/envs/torch-2.13"
+title = { en = "PyTorch 2.13 (CPU)", zh_Hans = "PyTorch 2.13（CPU）" }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    login: str
+    password: str
+
+
+class Portal:
+    """Everything of one $SLUICE_HOME: the development cluster and the three processes."""
+
+    def __init__(self, home: Path, *, say: Say = lambda _: None) -> None:
+        self.home = home
+        self.cluster = Instance(home)
+        self._say = say
+
+    def start(self, *, with_torch: bool = True, port: int = 8000) -> None:
+        """Bring up what is not up yet. Safe to call again."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.cluster.up(say=self._say, with_torch=with_torch)
+        (self.home / "environments.toml").write_text(ENVIRONMENTS)
+        self._sluice("db", "upgrade")
+        self._add_people()
+        self._put_demo_scripts()
+        if not self.running():
+            self._start_processes(_free_port(port))
+        self._wait_until_ready()
+
+    def stop(self) -> None:
+        """End the processes and the cluster. The database and the homes' folder stay."""
+        process = self._process()
+        if process is not None and process.alive():
+            os.kill(process.pid, signal.SIGTERM)
+            if not process.gone_within(20):
+                process.kill(wait_seconds=5)
+        self._record.unlink(missing_ok=True)
+        self.cluster.down()
+
+    def running(self) -> bool:
+        process = self._process()
+        return process is not None and process.alive()
+
+    @property
+    def address(self) -> str:
+        return str(json.loads(self._record.read_text())["address"])
+
+    def logins(self) -> list[Login]:
+        """The sample people and their passwords, made for this folder alone."""
+        found = json.loads(self._logins.read_text())
+        return [Login(login, password) for login, password in found.items()]
+
+    def api(self, login: str) -> Api:
+        """The JSON API, signed in."""
+        password = next(entry.password for entry in self.logins() if entry.login == login)
+        return Api(self.address).sign_in(login, password)
+
+    @property
+    def _record(self) -> Path:
+        return self.home / "demo.json"
+
+    @property
+    def _logins(self) -> Path:
+        return self.home / "demo-logins.json"
+
+    def _process(self) -> Process | None:
+        try:
+            found = json.loads(self._record.read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        return Process(**found["process"])
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "SLUICE_HOME": str(self.home), "SLUICE_CLUSTER_NAME": "dev"}
+
+    def _sluice(self, *words: str, stdin: str = "") -> None:
+        done = subprocess.run(  # noqa: S603
+            [SLUICE, *words],
+            input=stdin,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"sluice {' '.join(words)}: {done.stderr.strip()}")
+
+    def _add_people(self) -> None:
+        if self._logins.exists():
+            return
+        logins: dict[str, str] = {}
+        for login, role in (*PEOPLE, (ADMINISTRATOR, "administrator")):
+            logins[login] = secrets.token_urlsafe(9)
+            words = ("user", "add", login, "--unix-user", login, "--name", login, "--role", role)
+            self._sluice(*words, "--password-stdin", stdin=logins[login])
+        self._logins.touch(mode=0o600)
+        self._logins.write_text(json.dumps(logins, indent=1))
+
+    def _put_demo_scripts(self) -> None:
+        for login, _ in PEOPLE:
+            for template in ("ddp", "single-gpu"):
+                for script in sorted((ROOT / "sbatch_templates" / template / "demo").glob("*.py")):
+                    into = f"demo/{template}"
+                    self.cluster.run(
+                        ["sh", "-c", f"mkdir -p {into} && cat > {into}/{script.name}"],
+                        user=login,
+                        stdin=script.read_text(),
+                    )
+
+    def _start_processes(self, port: int) -> None:
+        logs = self.home / "logs"
+        logs.mkdir(exist_ok=True)
+        address = f"127.0.0.1:{port}"
+        with (logs / "up.log").open("ab") as log:
+            started = subprocess.Popen(  # noqa: S603
+                [SLUICE, "up"],
+                env={**self._environment(), "SLUICE_LISTEN": address},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        process = Process.of(started.pid)
+        record = {
+            "address": f"http://{address}",
+            "process": {"pid": process.pid, "started": process.started},
+        }
+        self._record.write_text(json.dumps(record))
+
+    def _wait_until_ready(self, *, seconds: float = 60) -> None:
+        """Ready: pages are served, and the worker has read the policy and the nodes."""
+        until = time.monotonic() + seconds
+        last: Exception | None = None
+        while time.monotonic() < until:
+            try:
+                if self.api("nlp-1").get("/offer")["groups"]:
+                    return
+            except Exception as error:  # refused, not yet signed in, empty …
+                last = error
+            time.sleep(0.3)
+        tail = (self.home / "logs" / "up.log").read_text(errors="replace")[-2000:]
+        raise RuntimeError(f"The portal did not become ready ({last!r}). Its log ends:\n{tail}")
+
+
+def _free_port(wanted: int) -> int:
+    """`wanted` where it is free, or any free one."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise RuntimeError("no free port on loopback")
