@@ -75,7 +75,7 @@ class SignInFailure(Base):
     """One failed sign-in, by login and address: what the throttle counts."""
 
     __tablename__ = "sign_in_failure"
-    __table_args__ = (Index(None, "key", "at"),)
+    __table_args__ = (Index(None, "key", "at"), Index(None, "at"))
 
     id: Mapped[int] = mapped_column(primary_key=True)
     key: Mapped[str]
@@ -129,24 +129,30 @@ class Job(Base):
 
     __tablename__ = "job"
     __table_args__ = (
-        UniqueConstraint("cluster", "slurm_id", "submit_time"),
-        Index(None, "active", "state", "submit_time"),
+        # The id first: it is looked for without the cluster too.
+        UniqueConstraint("slurm_id", "cluster", "submit_time"),
+        Index(None, "active", "slurm_id"),  # the poll: what is around
+        # The list (queries/jobs.py): each filter can lead, newest first.
         Index(None, "submit_time"),
-        Index(None, "user", "submit_time"),
-        Index(None, "group_name", "submit_time"),
-        Index(None, "partition", "submit_time"),
         Index(None, "state", "submit_time"),
+        Index(None, "user", "submit_time"),
+        Index(None, "user", "state", "submit_time"),
+        Index(None, "group_name", "submit_time"),
+        Index(None, "group_name", "state", "submit_time"),
+        Index(None, "partition", "submit_time"),
+        Index(None, "qos", "submit_time"),
+        Index(None, "template", "submit_time"),
         Index(None, "name", "submit_time"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     cluster: Mapped[str]
     slurm_id: Mapped[int] = mapped_column(BigInteger)
-    array_job_id: Mapped[int | None] = mapped_column(BigInteger)
+    array_job_id: Mapped[int | None] = mapped_column(BigInteger, index=True)
     array_task: Mapped[int | None]
     array_tasks: Mapped[int | None]
     user: Mapped[str]
-    uid: Mapped[int | None]
+    uid: Mapped[int | None] = mapped_column(BigInteger)
     name: Mapped[str]
     group: Mapped[str] = mapped_column("group_name")
     partition: Mapped[str]

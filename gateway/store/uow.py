@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from gateway.errors import Busy
@@ -14,6 +14,13 @@ from gateway.wire.guard import inside_transaction
 Begin = Callable[[], AbstractContextManager[Session]]
 
 BUSY_MILLISECONDS = 5000
+CACHE_KIBIBYTES = 16 * 1024
+
+# SQLite's primary codes: BUSY, LOCKED, IOERR, FULL, CANTOPEN. A full disk shows as any of the
+# last three, by whether the log, the shared memory or the file could not grow.
+_SQLITE_PASSES = frozenset({5, 6, 10, 13, 14})
+# PostgreSQL: connection lost, too many connections, disk full, deadlock, lock time-out, restart.
+_POSTGRES_PASSES = ("08", "40", "53", "55P03", "57")
 
 
 def make_engine(url: str) -> Engine:
@@ -29,20 +36,20 @@ def make_begin(engine: Engine, *, read_only: bool = False) -> Begin:
 
     A transaction that writes takes SQLite's write lock at its start: one that reads first
     and writes later could be refused in the middle without a wait. Raises Busy when the
-    database stays locked or its disk is full.
+    database stays locked, cannot be reached, or its disk is full.
     """
     factory = sessionmaker(engine, expire_on_commit=False)
-    immediate = engine.dialect.name == "sqlite" and not read_only
 
     @contextmanager
     def begin() -> Iterator[Session]:
         mark = inside_transaction.set(True)
         try:
             with factory() as session, session.begin():
-                if immediate:
-                    session.connection().exec_driver_sql("BEGIN IMMEDIATE")
+                _start(session, read_only=read_only)
                 yield session
-        except OperationalError as error:
+        except DBAPIError as error:
+            if not _passes(error):
+                raise
             raise Busy(str(error.orig)) from error
         finally:
             inside_transaction.reset(mark)
@@ -50,12 +57,35 @@ def make_begin(engine: Engine, *, read_only: bool = False) -> Begin:
     return begin
 
 
+def _start(session: Session, *, read_only: bool) -> None:
+    dialect = session.get_bind().dialect.name
+    if dialect == "sqlite":
+        start = "BEGIN DEFERRED" if read_only else "BEGIN IMMEDIATE"
+        session.connection().exec_driver_sql(start)
+    elif read_only:
+        session.connection(execution_options={"postgresql_readonly": True})
+
+
+def _passes(error: DBAPIError) -> bool:
+    """Whether the same statement may succeed later: a wrong statement never will."""
+    if error.connection_invalidated:
+        return True
+    sqlite_code = getattr(error.orig, "sqlite_errorcode", None)
+    if sqlite_code is not None:
+        return (sqlite_code & 0xFF) in _SQLITE_PASSES
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    if sqlstate is None:  # psycopg could not even connect
+        return type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
+    return str(sqlstate).startswith(_POSTGRES_PASSES)
+
+
 def _tune_sqlite(connection: Any, _record: Any) -> None:
     # The driver's own implicit BEGIN is off: `begin` says when and how a transaction starts.
     connection.isolation_level = None
     cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+    cursor.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
     cursor.close()

@@ -1,0 +1,235 @@
+"""Submissions: each step of one is an UPDATE that names the state it leaves.
+
+A claim is `claimed_until` itself: who finishes must still hold the value he was given, so a
+worker that slept past its claim changes nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Update, and_, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from gateway.store.models import Submission
+from gateway.store.upsert import CHUNK, chunks, insert_if_new
+
+TABLE = Submission.__table__
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubmission:
+    """`request` is the wire SubmitRequest without its script."""
+
+    token: str
+    form_key: str
+    person_id: int
+    cluster: str
+    template: str
+    ask: dict[str, Any]
+    request: dict[str, Any]
+    script: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionRow:
+    id: int
+    token: str
+    person_id: int
+    cluster: str
+    state: str
+    template: str
+    ask: dict[str, Any]
+    request: dict[str, Any]
+    script: str
+    created_at: datetime
+    attempts: int
+    next_attempt_at: datetime | None
+    claimed_until: datetime | None
+    sent_at: datetime | None
+    error_code: str | None
+    error_text: str | None
+    job_id: int | None
+
+
+COLUMNS = tuple(getattr(Submission, name) for name in SubmissionRow.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """What linking a job to its submission needs."""
+
+    id: int
+    token: str
+    user: str
+    state: str
+    template: str
+    job_id: int | None
+    created_at: datetime
+
+
+def add(session: Session, new: NewSubmission, *, now: datetime) -> tuple[int, bool]:
+    """The id, and whether it is new: a form posted twice is one submission."""
+    row = {name: getattr(new, name) for name in NewSubmission.__slots__}
+    row |= {"state": "queued", "created_at": now, "next_attempt_at": now, "attempts": 0}
+    made = insert_if_new(session, TABLE, row)
+    if made is not None:
+        return made, True
+    first = by_form_key(session, person_id=new.person_id, form_key=new.form_key)
+    if first is None:
+        raise LookupError("the token is taken, but not by this form")
+    return first, False
+
+
+def by_form_key(session: Session, *, person_id: int, form_key: str) -> int | None:
+    query = select(Submission.id).where(
+        Submission.person_id == person_id, Submission.form_key == form_key
+    )
+    return session.execute(query).scalar()
+
+
+def get(session: Session, submission_id: int) -> SubmissionRow | None:
+    found = session.execute(select(*COLUMNS).where(Submission.id == submission_id)).one_or_none()
+    return SubmissionRow(*found) if found else None
+
+
+def of_job(session: Session, job_id: int) -> SubmissionRow | None:
+    """The submission that a job came from; the first one, should there be more."""
+    query = select(*COLUMNS).where(Submission.job_id == job_id).order_by(Submission.id).limit(1)
+    found = session.execute(query).one_or_none()
+    return SubmissionRow(*found) if found else None
+
+
+def due(session: Session, *, now: datetime, limit: int) -> list[int]:
+    """What an attempt may be made for: its time has come and nobody holds it."""
+    query = (
+        select(Submission.id)
+        .where(_claimable(now), or_(Submission.state == "sending", _time_has_come(now)))
+        .order_by(Submission.next_attempt_at, Submission.id)
+        .limit(limit)
+    )
+    return list(session.execute(query).scalars())
+
+
+def claim_to_send(session: Session, submission_id: int, *, now: datetime, until: datetime) -> bool:
+    """Take a queued submission, and note that a call may have begun, before it begins."""
+    statement = (
+        update(Submission)
+        .where(Submission.id == submission_id, Submission.state == "queued", _time_has_come(now))
+        .values(
+            state="sending",
+            claimed_until=until,
+            sent_at=_first(now),
+            attempts=Submission.attempts + 1,
+        )
+    )
+    return _changed(session, statement)
+
+
+def claim_to_find(session: Session, submission_id: int, *, now: datetime, until: datetime) -> bool:
+    """Take one whose outcome is unknown; a sender that died left one too."""
+    statement = (
+        update(Submission)
+        .where(
+            Submission.id == submission_id,
+            Submission.state.in_(("sending", "unknown")),
+            _claimable(now),
+            or_(Submission.state == "sending", _time_has_come(now)),
+        )
+        .values(state="unknown", claimed_until=until)
+    )
+    return _changed(session, statement)
+
+
+def accept(session: Session, submission_id: int, *, job_id: int) -> bool:
+    """Slurm has it. True from any state but accepted: a yes is a fact, whoever learns of it."""
+    statement = (
+        update(Submission)
+        .where(Submission.id == submission_id, Submission.state != "accepted")
+        .values(state="accepted", job_id=job_id, **_settled(), error_code=None, error_text=None)
+    )
+    return _changed(session, statement)
+
+
+def refuse(session: Session, submission_id: int, *, claim: datetime, code: str, text: str) -> bool:
+    values = {"state": "refused", **_settled(), "error_code": code, "error_text": text}
+    return _finish(session, submission_id, claim=claim, values=values)
+
+
+def put_back(
+    session: Session,
+    submission_id: int,
+    *,
+    claim: datetime,
+    state: str,
+    at: datetime,
+    code: str | None,
+) -> bool:
+    """Let go of a claim: `queued` when nothing happened, `unknown` when nobody can tell."""
+    values = {"state": state, "claimed_until": None, "next_attempt_at": at, "error_code": code}
+    return _finish(session, submission_id, claim=claim, values=values)
+
+
+def withdraw(session: Session, submission_id: int) -> bool:
+    """Only what Slurm cannot have: never sent, or every attempt was a plain no-contact."""
+    statement = (
+        update(Submission)
+        .where(Submission.id == submission_id, Submission.state == "queued")
+        .values(state="withdrawn", **_settled())
+    )
+    return _changed(session, statement)
+
+
+def by_tokens(session: Session, tokens: list[str]) -> list[TokenRow]:
+    """Submissions by token, for linking what the queue or accounting shows."""
+    rows: list[TokenRow] = []
+    columns = (
+        Submission.id,
+        Submission.token,
+        Submission.request["user"].as_string(),
+        Submission.state,
+        Submission.template,
+        Submission.job_id,
+        Submission.created_at,
+    )
+    for part in chunks(tokens, CHUNK):
+        found = session.execute(select(*columns).where(Submission.token.in_(part)))
+        rows += [TokenRow(*row) for row in found]
+    return rows
+
+
+def _finish(
+    session: Session, submission_id: int, *, claim: datetime, values: dict[str, Any]
+) -> bool:
+    statement = (
+        update(Submission)
+        .where(
+            Submission.id == submission_id,
+            Submission.state.in_(("sending", "unknown")),
+            Submission.claimed_until == claim,
+        )
+        .values(**values)
+    )
+    return _changed(session, statement)
+
+
+def _settled() -> dict[str, Any]:
+    return {"claimed_until": None, "next_attempt_at": None}
+
+
+def _first(now: datetime) -> Any:
+    return func.coalesce(Submission.sent_at, now, type_=Submission.sent_at.type)
+
+
+def _time_has_come(now: datetime) -> ColumnElement[bool]:
+    return and_(Submission.next_attempt_at.is_not(None), Submission.next_attempt_at <= now)
+
+
+def _claimable(now: datetime) -> ColumnElement[bool]:
+    free = or_(Submission.claimed_until.is_(None), Submission.claimed_until < now)
+    return and_(Submission.state.in_(("queued", "sending", "unknown")), free)
+
+
+def _changed(session: Session, statement: Update) -> bool:
+    result = session.execute(statement.execution_options(synchronize_session=False))
+    return bool(getattr(result, "rowcount", 0))

@@ -1,0 +1,38 @@
+"""`INSERT … ON CONFLICT DO NOTHING`, which SQLite and PostgreSQL spell alike."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import FromClause, Table, column
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+T = TypeVar("T")
+
+# SQLite takes at most 32,766 variables a statement, older ones 999.
+CHUNK = 500
+
+
+def insert_if_new(session: Session, table: FromClause, row: dict[str, Any]) -> int | None:
+    """The new row's id, or None when a unique key says that it is there already."""
+    found: int | None = _insert(session, table, row, "id")
+    return found
+
+
+def insert_named_if_new(session: Session, table: FromClause, row: dict[str, Any]) -> bool:
+    """The same for tables whose key is a name."""
+    return _insert(session, table, row, "name") is not None
+
+
+def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
+    """The items in slices that fit one statement."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _insert(session: Session, table: FromClause, row: dict[str, Any], key: str) -> Any:
+    assert isinstance(table, Table)
+    is_postgresql = session.get_bind().dialect.name == "postgresql"
+    insert: Any = postgresql.insert if is_postgresql else sqlite.insert
+    statement = insert(table).values(row).on_conflict_do_nothing().returning(column(key))
+    return session.execute(statement).scalar()
