@@ -1,0 +1,238 @@
+"""Jobs and runs: what the poll and accounting compare, and the rows they write."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from gateway.store.models import HeldRow, Job, QueueNow, Run
+from gateway.store.upsert import chunks, insert_if_new
+
+# What slurmctld and accounting may change about a job, in the order of `KnownJob.facts`.
+FACTS = (
+    "array_job_id",
+    "array_task",
+    "array_tasks",
+    "user",
+    "uid",
+    "name",
+    "group",
+    "partition",
+    "qos",
+    "state",
+    "active",
+    "reason",
+    "last_submit_time",
+    "eligible_time",
+    "start_time",
+    "end_time",
+    "estimated_start",
+    "time_limit_minutes",
+    "nodes",
+    "cpus",
+    "gpus",
+    "gpu_type",
+    "node_list",
+    "priority",
+    "restarts",
+    "exit_code",
+    "exit_signal",
+    "working_directory",
+    "output",
+    "token",
+)
+PLACE = {name: place for place, name in enumerate(FACTS)}
+
+RUN_FACTS = (
+    "job_id",
+    "state",
+    "eligible_time",
+    "start_time",
+    "end_time",
+    "elapsed_seconds",
+    "suspended_seconds",
+    "nodes",
+    "cpus",
+    "gpus",
+    "alloc_tres",
+    "node_list",
+    "exit_code",
+    "exit_signal",
+    "restarts",
+)
+
+
+@dataclass(slots=True)
+class KnownJob:
+    """A job's row as it is. Not frozen: an import that finds three runs of one job in a batch
+    brings it up to date as it goes."""
+
+    id: int
+    slurm_id: int
+    submit_time: datetime
+    seen_at: datetime
+    left_queue_at: datetime | None
+    facts: tuple[Any, ...]
+
+    def get(self, name: str) -> Any:
+        return self.facts[PLACE[name]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobOwner:
+    """What acting on a job, or reading its files, needs."""
+
+    id: int
+    cluster: str
+    slurm_id: int
+    user: str
+    group: str
+    name: str
+    state: str
+    active: bool
+    output: str | None
+    working_directory: str
+    time_limit_minutes: int | None
+
+
+_KNOWN = (
+    Job.id,
+    Job.slurm_id,
+    Job.submit_time,
+    Job.seen_at,
+    Job.left_queue_at,
+    *(getattr(Job, name) for name in FACTS),
+)
+
+
+def active(session: Session, cluster: str) -> list[KnownJob]:
+    """Every open job in one select: the poll compares 100,000 of them."""
+    return _known(session, select(*_KNOWN).where(Job.active.is_(True), Job.cluster == cluster))
+
+
+def left_queue(session: Session, cluster: str, *, limit: int) -> list[KnownJob]:
+    """Open jobs that the queue no longer has, those unheard of for longest first."""
+    query = (
+        select(*_KNOWN)
+        .where(Job.left_queue_at.is_not(None), Job.active.is_(True), Job.cluster == cluster)
+        .order_by(Job.left_queue_at)
+        .limit(limit)
+    )
+    return _known(session, query)
+
+
+def by_slurm_ids(session: Session, cluster: str, slurm_ids: Sequence[int]) -> list[KnownJob]:
+    """All rows under these ids, ended ones and those of an earlier life of the cluster too."""
+    found: list[KnownJob] = []
+    for part in chunks(slurm_ids):
+        query = select(*_KNOWN).where(Job.cluster == cluster, Job.slurm_id.in_(part))
+        found += _known(session, query)
+    return found
+
+
+def owner(session: Session, job_id: int) -> JobOwner | None:
+    columns = [getattr(Job, name) for name in JobOwner.__slots__]
+    found = session.execute(select(*columns).where(Job.id == job_id)).one_or_none()
+    return JobOwner(*found) if found else None
+
+
+def add(session: Session, row: dict[str, Any]) -> int | None:
+    """Insert one job; None when somebody has made the row already."""
+    return insert_if_new(session, Job.__table__, _by_column(row))
+
+
+def id_of(session: Session, *, cluster: str, slurm_id: int, submit_time: datetime) -> int | None:
+    """The job's row, found by its first or its latest submit time."""
+    query = select(Job.id).where(
+        Job.cluster == cluster,
+        Job.slurm_id == slurm_id,
+        (Job.submit_time == submit_time) | (Job.last_submit_time == submit_time),
+    )
+    return session.execute(query.order_by(Job.id.desc()).limit(1)).scalar()
+
+
+def change(session: Session, changes: Sequence[dict[str, Any]]) -> None:
+    """Write rows of `id` and any columns. Rows with the same columns go in one statement."""
+    by_shape: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in changes:
+        by_shape.setdefault(tuple(sorted(row)), []).append(row)
+    for shape, rows in by_shape.items():
+        values: dict[Any, Any] = {
+            getattr(Job, name): bindparam(f"to_{name}") for name in shape if name != "id"
+        }
+        statement = update(Job).where(Job.id == bindparam("at_id")).values(values)
+        session.connection().execute(statement, [_bound(row) for row in rows])
+
+
+def held_count(session: Session, cluster: str) -> int:
+    query = select(func.count()).where(HeldRow.cluster == cluster, HeldRow.settled_at.is_(None))
+    return session.execute(query).scalar_one()
+
+
+def hold_row(
+    session: Session, *, cluster: str, fingerprint: str, raw: str, reason: str, now: datetime
+) -> bool:
+    """Keep a row for a person to look at; False when it is kept already."""
+    row = {
+        "cluster": cluster,
+        "fingerprint": fingerprint,
+        "raw": raw,
+        "reason": reason,
+        "first_seen_at": now,
+    }
+    return insert_if_new(session, HeldRow.__table__, row) is not None
+
+
+def runs_by_slurm_ids(
+    session: Session, cluster: str, slurm_ids: Sequence[int]
+) -> dict[tuple[int, datetime], dict[str, Any]]:
+    """Runs by their key (Slurm id, submit time), with all that accounting may change."""
+    columns = [Run.id, Run.slurm_id, Run.submit_time, *(getattr(Run, name) for name in RUN_FACTS)]
+    found: dict[tuple[int, datetime], dict[str, Any]] = {}
+    for part in chunks(slurm_ids):
+        query = select(*columns).where(Run.cluster == cluster, Run.slurm_id.in_(part))
+        for row in session.execute(query).mappings():
+            found[(row["slurm_id"], row["submit_time"])] = dict(row)
+    return found
+
+
+def put_run(session: Session, row: dict[str, Any], *, before: dict[str, Any] | None) -> bool:
+    """Store a run once; True when anything changed."""
+    if before is None:
+        return insert_if_new(session, Run.__table__, row) is not None
+    changed = {name: row[name] for name in RUN_FACTS if row[name] != before[name]}
+    if not changed:
+        return False
+    statement = update(Run).where(Run.id == before["id"]).values(**changed)
+    session.execute(statement.execution_options(synchronize_session=False))
+    return True
+
+
+def replace_queue_sums(session: Session, rows: Iterable[dict[str, Any]]) -> None:
+    """The queue in sums; nothing is written when nothing has changed."""
+    names = ("partition", "gpu_type", "group", "state", "reason", "jobs", "gpus", "oldest_eligible")
+    columns = [getattr(QueueNow, name) for name in names]
+    fresh = [tuple(row[name] for name in names) for row in rows]
+    before = [tuple(row) for row in session.execute(select(*columns))]
+    if sorted(before, key=repr) == sorted(fresh, key=repr):
+        return
+    session.execute(delete(QueueNow))
+    if fresh:
+        made = [_by_column(dict(zip(names, row, strict=True))) for row in fresh]
+        session.connection().execute(insert(QueueNow), made)
+
+
+def _known(session: Session, query: Any) -> list[KnownJob]:
+    return [KnownJob(r[0], r[1], r[2], r[3], r[4], tuple(r[5:])) for r in session.execute(query)]
+
+
+def _by_column(row: dict[str, Any]) -> dict[str, Any]:
+    """`group` is a word of SQL, so its column has another name."""
+    return {("group_name" if name == "group" else name): value for name, value in row.items()}
+
+
+def _bound(row: dict[str, Any]) -> dict[str, Any]:
+    return {("at_id" if name == "id" else f"to_{name}"): value for name, value in row.items()}
