@@ -8,7 +8,6 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from gateway.store.models import Event
-from gateway.store.upsert import chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +40,6 @@ def add(
     session.execute(insert(Event).values(row))
 
 
-def add_for_jobs(session: Session, kind: str, job_ids: list[int], *, at: datetime) -> None:
-    rows = [{"kind": kind, "at": at, "job_id": job_id, "detail": {}} for job_id in job_ids]
-    if rows:
-        session.execute(insert(Event), rows)
-
-
 def denials(session: Session, submission_id: int) -> Denials:
     """How often the token was denied since the submission was last sent."""
     sent = _last(session, submission_id, "sent")
@@ -57,19 +50,6 @@ def denials(session: Session, submission_id: int) -> Denials:
         query = query.where(Event.id > sent[0])
     count, last_at = session.execute(query).one()
     return Denials(count, sent[1] if sent else None, last_at)
-
-
-def latest_kind(session: Session, job_ids: list[int], kinds: tuple[str, ...]) -> dict[int, str]:
-    """For each job the kind of its newest event among `kinds`."""
-    newest: dict[int, str] = {}
-    for part in chunks(job_ids):
-        query = (
-            select(Event.job_id, Event.kind)
-            .where(Event.job_id.in_(part), Event.kind.in_(kinds))
-            .order_by(Event.id)
-        )
-        newest |= {job_id: kind for job_id, kind in session.execute(query) if job_id is not None}
-    return newest
 
 
 def _last(session: Session, submission_id: int, kind: str) -> tuple[int, datetime] | None:

@@ -181,6 +181,7 @@ class Job(Base):
     output: Mapped[str | None] = mapped_column(Text)
     token: Mapped[str | None] = mapped_column(index=True)
     seen_at: Mapped[datetime]  # last time slurmctld or accounting spoke of it
+    left_queue_at: Mapped[datetime | None] = mapped_column(index=True)  # open, yet not queued
 
 
 class Run(Base):
