@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from gateway.errors import Busy
 from gateway.wire.guard import inside_transaction
 
+Transaction = Session  # what `begin` gives: services pass it on and know no more of it
 Begin = Callable[[], AbstractContextManager[Session]]
 
 BUSY_MILLISECONDS = 5000
