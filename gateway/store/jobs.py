@@ -113,15 +113,13 @@ def active(session: Session, cluster: str) -> list[KnownJob]:
     return _known(session, select(*_KNOWN).where(Job.active.is_(True), Job.cluster == cluster))
 
 
-def left_queue(session: Session, cluster: str, *, limit: int) -> list[KnownJob]:
+def left_queue(
+    session: Session, cluster: str, *, since: datetime | None, limit: int
+) -> list[KnownJob]:
     """Open jobs that the queue no longer has, those unheard of for longest first."""
-    query = (
-        select(*_KNOWN)
-        .where(Job.left_queue_at.is_not(None), Job.active.is_(True), Job.cluster == cluster)
-        .order_by(Job.left_queue_at)
-        .limit(limit)
-    )
-    return _known(session, query)
+    query = select(*_KNOWN).where(Job.active.is_(True), Job.cluster == cluster)
+    went = Job.left_queue_at.is_not(None) if since is None else Job.left_queue_at >= since
+    return _known(session, query.where(went).order_by(Job.left_queue_at).limit(limit))
 
 
 def by_slurm_ids(session: Session, cluster: str, slurm_ids: Sequence[int]) -> list[KnownJob]:

@@ -198,6 +198,12 @@ def by_tokens(session: Session, tokens: list[str]) -> list[TokenRow]:
     return rows
 
 
+def unsettled_tokens(session: Session) -> list[str]:
+    """Tokens whose outcome is open."""
+    query = select(Submission.token).where(Submission.state.in_(("queued", "sending", "unknown")))
+    return list(session.execute(query).scalars())
+
+
 def _finish(
     session: Session, submission_id: int, *, claim: datetime, values: dict[str, Any]
 ) -> bool:

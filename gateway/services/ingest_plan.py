@@ -1,0 +1,250 @@
+"""One batch of accounting rows into the store: whose run it is, and what it says of its job."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gateway.core.identity import Stint, is_requeue_of, token_in
+from gateway.core.states import JobState, parse_state, used_nodes
+from gateway.core.tres import gpu_count, parse_tres, single_gpu_type
+from gateway.services import link
+from gateway.services.poll_plan import Sighting, stint_of_row
+from gateway.store import jobs
+from gateway.store.jobs import FACTS, PLACE, KnownJob
+from gateway.wire import messages as m
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+# What accounting may say of a job's newest run; the rest is slurmctld's, which is fresher.
+_ENDING = ("state", "start_time", "end_time", "exit_code", "exit_signal", "node_list")
+_FILLED = ("uid", "qos", "gpu_type", "token", "eligible_time", "array_job_id", "array_task")
+
+
+def apply(
+    session: "Session", records: Sequence[m.RunRecord], *, cluster: str, now: datetime
+) -> int:
+    """Store the rows of whole jobs; answers how many rows of the database changed."""
+    ids = sorted({record.job_id for record in records})
+    known: dict[int, list[KnownJob]] = defaultdict(list)
+    for job in jobs.by_slurm_ids(session, cluster, ids):
+        known[job.slurm_id].append(job)
+    runs = jobs.runs_by_slurm_ids(session, cluster, ids)
+    by_id = {job.id: job for found in known.values() for job in found}
+    changed = 0
+    for record in records:
+        before = runs.get((record.job_id, record.submit_time))
+        found = by_id[before["job_id"]] if before else find(known[record.job_id], record)
+        job = found or _add(session, record, cluster=cluster, now=now)
+        if found is None:
+            known[record.job_id].append(job)
+            by_id[job.id] = job
+            changed += 1
+        changed += _tell(session, job, record, now=now)
+        if used_nodes(_state(record), record.start_time):
+            changed += jobs.put_run(session, _run_row(job, record, cluster), before=before)
+    link.link(session, _sightings(records), cluster=cluster, now=now)
+    return changed
+
+
+def find(rows: Sequence[KnownJob], record: m.RunRecord) -> KnownJob | None:
+    """The job that this run belongs to, whichever of its runs was stored first."""
+    for row in rows:
+        if record.submit_time in {row.submit_time, row.get("last_submit_time")}:
+            return row
+    stint = _stint(record)
+    for row in rows:
+        last = row.get("last_submit_time")
+        if row.get("user") == record.user and row.submit_time < record.submit_time < last:
+            return row
+    earlier = [row for row in rows if is_requeue_of(stint_of_row(row), stint)]
+    if earlier:
+        return max(earlier, key=lambda row: row.submit_time)
+    later = [row for row in rows if is_requeue_of(stint, stint_of_row(row))]
+    return min(later, key=lambda row: row.submit_time, default=None)
+
+
+def gpus_of(record: m.RunRecord) -> int | None:
+    """GPUs that the run held. None when accounting cannot say: requested is not used, but a
+    job that asked for GPUs and was given none on record is unknown, not free."""
+    try:
+        held = gpu_count(parse_tres(record.alloc_tres))[0]
+        asked = gpu_count(parse_tres(record.req_tres))[0]
+    except ValueError:
+        return None
+    return None if held == 0 and asked else held
+
+
+def _state(record: m.RunRecord) -> JobState:
+    return parse_state(record.state)[0]
+
+
+def _tell(session: "Session", job: KnownJob, record: m.RunRecord, *, now: datetime) -> int:
+    """Bring the job up to date with what this run says of it."""
+    changes: dict[str, Any] = {}
+    if record.submit_time < job.submit_time:
+        changes["submit_time"] = job.submit_time = record.submit_time
+    if record.submit_time >= job.get("last_submit_time"):
+        changes |= _newest(job, record)
+    if not changes:
+        return 0
+    facts = list(job.facts)
+    for name, value in changes.items():
+        if name in PLACE:
+            facts[PLACE[name]] = value
+    job.facts = tuple(facts)
+    jobs.change(session, [{"id": job.id, "seen_at": now, **changes}])
+    return 1
+
+
+def _newest(job: KnownJob, record: m.RunRecord) -> dict[str, Any]:
+    fresh = dict(zip(FACTS, _facts(record), strict=True))
+    changes = {name: fresh[name] for name in _FILLED if job.get(name) is None}
+    if record.submit_time > job.get("last_submit_time"):
+        changes |= {"last_submit_time": record.submit_time, "restarts": record.restarts}
+        changes |= {name: fresh[name] for name in (*_ENDING, "eligible_time")}
+        changes["active"] = fresh["active"] or (job.get("active") and not _ends(job, record))
+    elif _ends(job, record):
+        changes |= {name: fresh[name] for name in _ENDING} | {"active": False}
+        if job.left_queue_at is not None:
+            changes["left_queue_at"] = job.left_queue_at = None
+    return {
+        name: value
+        for name, value in changes.items()
+        if name not in PLACE or value != job.get(name)
+    }
+
+
+def _ends(job: KnownJob, record: m.RunRecord) -> bool:
+    """Does this positive statement end the job?
+
+    PREEMPTED and the like end a run, and Slurm may queue the job again under the same id:
+    they end the job only once the queue no longer has it.
+    """
+    state = _state(record)
+    if state.may_return and job.get("active"):
+        return job.left_queue_at is not None
+    return state.is_ended or state.may_return
+
+
+def _add(session: "Session", record: m.RunRecord, *, cluster: str, now: datetime) -> KnownJob:
+    """A job that the queue never showed us; the portal's or anybody's."""
+    facts = _facts(record)
+    row = dict(zip(FACTS, facts, strict=True)) | {
+        "cluster": cluster,
+        "slurm_id": record.job_id,
+        "submit_time": record.submit_time,
+        "template": None,
+        "seen_at": now,
+        "left_queue_at": None,
+    }
+    job_id = jobs.add(session, row)
+    if job_id is None:
+        # Only a process beside this one can have made it since the select, on PostgreSQL.
+        job_id = jobs.id_of(
+            session, cluster=cluster, slurm_id=record.job_id, submit_time=record.submit_time
+        )
+    assert job_id is not None
+    return KnownJob(job_id, record.job_id, record.submit_time, now, None, facts)
+
+
+def _facts(record: m.RunRecord) -> tuple[Any, ...]:
+    state = _state(record)
+    gpus, kind = _requested(record)
+    return (
+        record.array_job_id,
+        record.array_task,
+        None,
+        record.user,
+        record.uid,
+        record.name,
+        record.account,
+        record.partition,
+        record.qos,
+        state.value if state is not JobState.UNKNOWN else record.state,
+        not (state.is_ended or state is JobState.PREEMPTED),
+        record.reason,
+        record.submit_time,
+        record.eligible_time,
+        record.start_time,
+        record.end_time,
+        None,
+        record.time_limit_minutes,
+        record.nodes,
+        record.cpus,
+        gpus,
+        kind,
+        record.node_list,
+        None,
+        record.restarts,
+        record.exit_code,
+        record.exit_signal,
+        record.working_directory,
+        None,
+        token_in(record.comment),
+    )
+
+
+def _requested(record: m.RunRecord) -> tuple[int, str | None]:
+    """The GPUs to show for the job: allocated, else what was asked for."""
+    for text in (record.alloc_tres, record.req_tres):
+        try:
+            tres = parse_tres(text)
+        except ValueError:
+            continue
+        if gpu_count(tres)[0]:
+            return gpu_count(tres)[0], single_gpu_type(tres)
+    return 0, None
+
+
+def _run_row(job: KnownJob, record: m.RunRecord, cluster: str) -> dict[str, Any]:
+    over = _state(record).ends_run
+    return {
+        "job_id": job.id,
+        "cluster": cluster,
+        "slurm_id": record.job_id,
+        "submit_time": record.submit_time,
+        "state": record.state if _state(record) is JobState.UNKNOWN else _state(record).value,
+        "eligible_time": record.eligible_time,
+        "start_time": record.start_time,
+        "end_time": record.end_time if over else None,
+        "elapsed_seconds": max(0, record.elapsed_seconds),
+        "suspended_seconds": max(0, record.suspended_seconds),
+        "nodes": record.nodes,
+        "cpus": record.cpus,
+        "gpus": gpus_of(record),
+        "alloc_tres": record.alloc_tres,
+        "node_list": record.node_list,
+        "exit_code": record.exit_code,
+        "exit_signal": record.exit_signal,
+        "restarts": record.restarts,
+    }
+
+
+def _stint(record: m.RunRecord) -> Stint:
+    return Stint(
+        user=record.user,
+        name=record.name,
+        submit=record.submit_time,
+        end=record.end_time,
+        restarts=record.restarts,
+        may_return=_state(record).may_return,
+        token=token_in(record.comment),
+    )
+
+
+def _sightings(records: Sequence[m.RunRecord]) -> list[Sighting]:
+    return [
+        Sighting(
+            token=token,
+            user=record.user,
+            slurm_id=record.job_id,
+            id_of_all=record.array_job_id or record.job_id,
+            submit_time=record.submit_time,
+            started=record.start_time is not None,
+            open=False,
+        )
+        for record in records
+        if (token := token_in(record.comment)) is not None
+    ]

@@ -1,0 +1,129 @@
+"""From a job that Slurm shows back to the submission that asked for it, by the token.
+
+The comment that holds the token can be read and written by others in the cluster, so a job is
+a submission's only when its user is the one who asked.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gateway.brokerclient.port import Broker
+from gateway.core.identity import TOKEN_PREFIX
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
+from gateway.services.poll_plan import Sighting
+from gateway.store import events, jobs, submissions
+from gateway.store.uow import Begin
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+# Two hosts' clocks: a job is not older than the wish for it by more than this.
+_CLOCKS = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A second job with a submission's token, not started yet: it must not run."""
+
+    submission_id: int
+    slurm_id: int
+    user: str
+
+
+def is_ours(comment: str) -> bool:
+    return comment.startswith(TOKEN_PREFIX)
+
+
+def twice(seen: Iterable[Sighting]) -> set[str]:
+    """Tokens that more than one job carries. The tasks of an array are one job."""
+    ids: dict[str, set[int]] = defaultdict(set)
+    for sighting in seen:
+        ids[sighting.token].add(sighting.id_of_all)
+    return {token for token, found in ids.items() if len(found) > 1}
+
+
+def link(
+    session: "Session", seen: Sequence[Sighting], *, cluster: str, now: datetime
+) -> tuple[Duplicate, ...]:
+    """Join jobs to submissions; answers the second ones that can still be stopped."""
+    by_token: dict[str, list[Sighting]] = defaultdict(list)
+    for sighting in seen:
+        by_token[sighting.token].append(sighting)
+    duplicates: list[Duplicate] = []
+    for row in submissions.by_tokens(session, sorted(by_token)):
+        mine = [s for s in by_token[row.token] if _fits(s, row)]
+        first = _first(session, mine, row)
+        if first is None:
+            continue
+        if row.job_id is None:
+            _accept(session, row, first, cluster=cluster, now=now)
+        for other in mine:
+            if other.id_of_all != first.id_of_all and other.open and not other.started:
+                duplicates.append(Duplicate(row.id, other.slurm_id, other.user))
+    return tuple(duplicates)
+
+
+def cancel_duplicates(
+    found: Iterable[Duplicate], *, begin: Begin, broker: Broker, now: datetime
+) -> int:
+    """Cancel second jobs that have not started, and say so in the submission's history."""
+    cancelled = 0
+    for duplicate in found:
+        try:
+            broker.cancel(duplicate.slurm_id, user=duplicate.user)
+        except (BrokerRefused, BrokerUnreachable, BrokerSilent):
+            continue  # the next poll shows it again, if it is still there
+        with begin() as session:
+            events.add(
+                session,
+                "duplicate_cancelled",
+                at=now,
+                submission_id=duplicate.submission_id,
+                slurm_id=duplicate.slurm_id,
+            )
+        cancelled += 1
+    return cancelled
+
+
+def _fits(seen: Sighting, row: submissions.TokenRow) -> bool:
+    return seen.user == row.user and seen.submit_time >= row.created_at - _CLOCKS
+
+
+def _first(session: "Session", mine: list[Sighting], row: submissions.TokenRow) -> Sighting | None:
+    """The job that counts: the linked one, else one that has started, else the oldest."""
+    if row.job_id is not None:
+        owner = jobs.owner(session, row.job_id)
+        linked = [s for s in mine if owner is not None and s.slurm_id == owner.slurm_id]
+        if linked or owner is None or not mine:
+            return linked[0] if linked else None
+        # The linked job is no longer listed; it counts all the same.
+        return Sighting(
+            row.token,
+            row.user,
+            owner.slurm_id,
+            owner.slurm_id,
+            mine[0].submit_time,
+            started=True,
+            open=False,
+        )
+    return min(mine, key=lambda s: (not s.started, s.submit_time, s.slurm_id), default=None)
+
+
+def _accept(
+    session: "Session",
+    row: submissions.TokenRow,
+    seen: Sighting,
+    *,
+    cluster: str,
+    now: datetime,
+) -> None:
+    job_id = jobs.id_of(
+        session, cluster=cluster, slurm_id=seen.slurm_id, submit_time=seen.submit_time
+    )
+    if job_id is None or not submissions.accept(session, row.id, job_id=job_id):
+        return
+    jobs.change(session, [{"id": job_id, "template": row.template, "token": row.token}])
+    events.add(session, "found", at=now, submission_id=row.id, job_id=job_id)

@@ -1,0 +1,188 @@
+"""The shared poll: what slurmctld says now, stored once for everyone.
+
+A job that is missing from the queue has not ended by that: it is marked as gone from the queue,
+and accounting is asked (see ingest).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gateway.brokerclient.port import Broker
+from gateway.errors import BadMessage, BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
+from gateway.services import link, poll_plan
+from gateway.services.poll_plan import Plan
+from gateway.store import jobs, polls, snapshot, submissions
+from gateway.store.uow import Begin
+from gateway.store.upsert import chunks
+from gateway.wire import messages as m
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+QUEUE, CLUSTER, POLICY, ACCOUNTING = "queue", "cluster", "policy", "accounting"
+# What a read of Slurm can end in; anything else is a fault of ours and goes up.
+BROKER_ERRORS = (BrokerRefused, BrokerUnreachable, BrokerSilent, BadMessage)
+
+# A page waits for a job it has just submitted, so the first half minute is watched closely.
+_FRESH = timedelta(seconds=30)
+# Rows a transaction: short enough that a form's post waits for no more than a moment.
+_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class PollReport:
+    """`error_code` None: the read succeeded and is stored."""
+
+    error_code: str | None = None
+    jobs: int = 0
+    added: int = 0
+    changed: int = 0
+    left: int = 0
+    ended: int = 0
+    duplicates: tuple[link.Duplicate, ...] = ()
+
+
+def poll_queue(
+    *, begin: Begin, broker: Broker, cluster: str, now: datetime, read: Begin | None = None
+) -> PollReport:
+    """One read of the queue for everyone. Safe to kill anywhere and to run again.
+
+    `read` compares without SQLite's write lock, where there is one.
+    """
+    with begin() as session:
+        before = polls.get(session, QUEUE)
+        polls.tried(session, QUEUE, at=now)
+    try:
+        queue = broker.queue()
+    except BROKER_ERRORS as error:
+        return _failed(begin, QUEUE, error)
+    plan = _plan(read or begin, cluster, queue)
+    seen = poll_plan.sightings(queue)
+    added = _add(begin, cluster, plan, seen, now=now)
+    changed = _change(begin, plan, now=now)
+    with begin() as session:
+        left = _mark_left(session, plan, last_seen=before.succeeded_at, now=now)
+        jobs.replace_queue_sums(session, poll_plan.sums(queue))
+        polls.succeeded(session, QUEUE, began=now, at=now)
+        if _somebody_waits(queue, now):
+            polls.want(session, QUEUE, now=now + timedelta(milliseconds=1))
+        if plan.ended or left:
+            polls.want(session, ACCOUNTING, now=now)
+        open_tokens = submissions.unsettled_tokens(session)
+        unsure = link.twice(seen) | set(open_tokens)
+        duplicates = link.link(session, _among(seen, unsure), cluster=cluster, now=now)
+    return PollReport(
+        jobs=len(queue.jobs),
+        added=added,
+        changed=changed,
+        left=left,
+        ended=plan.ended,
+        duplicates=duplicates,
+    )
+
+
+def poll_cluster(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
+    """Nodes and partitions, replaced in one transaction."""
+    with begin() as session:
+        polls.tried(session, CLUSTER, at=now)
+    try:
+        nodes, partitions = broker.nodes(), broker.partitions()
+        _not_empty(nodes, partitions)
+    except BROKER_ERRORS as error:
+        return _failed(begin, CLUSTER, error)
+    with begin() as session:
+        snapshot.replace_cluster(session, nodes=nodes, partitions=partitions)
+        polls.succeeded(session, CLUSTER, began=now, at=now)
+    return PollReport()
+
+
+def poll_policy(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
+    """Associations and QoS, replaced in one transaction."""
+    with begin() as session:
+        polls.tried(session, POLICY, at=now)
+    try:
+        associations, qos = broker.associations(), broker.qos()
+        _not_empty(associations, qos)
+    except BROKER_ERRORS as error:
+        return _failed(begin, POLICY, error)
+    with begin() as session:
+        snapshot.replace_policy(session, associations=associations, qos=qos)
+        polls.succeeded(session, POLICY, began=now, at=now)
+    return PollReport()
+
+
+def _not_empty(*answers: tuple[object, ...]) -> None:
+    """No cluster is without nodes or accounts: such an answer would lock everybody out."""
+    if not all(answers):
+        raise BadMessage("Slurm listed nothing", code="empty_answer")
+
+
+def _failed(begin: Begin, name: str, error: GatewayError) -> PollReport:
+    with begin() as session:
+        polls.failed(session, name, code=error.code)
+    return PollReport(error_code=error.code)
+
+
+def _plan(read: Begin, cluster: str, queue: m.Queue) -> Plan:
+    with read() as session:
+        known = jobs.active(session, cluster)
+        around = {job.slurm_id for job in known}
+        # Ended a moment ago, requeued, or an id that has come again.
+        others = sorted({job.job_id for job in queue.jobs} - around)
+        known += jobs.by_slurm_ids(session, cluster, others)
+        again = [job.job_id for job in poll_plan.strangers(queue, known)]
+        ids = {job.id for job in known}
+        known += [j for j in jobs.by_slurm_ids(session, cluster, again) if j.id not in ids]
+    return poll_plan.make(queue, known)
+
+
+def _add(
+    begin: Begin, cluster: str, plan: Plan, seen: list[poll_plan.Sighting], *, now: datetime
+) -> int:
+    """New jobs, each joined to its submission in the transaction that makes its row."""
+    added = 0
+    for part in chunks(plan.added, _ROWS):
+        with begin() as session:
+            for facts in part:
+                row = facts | {"cluster": cluster, "seen_at": now, "template": None}
+                added += jobs.add(session, row) is not None
+            tokens = {facts["token"] for facts in part}
+            link.link(session, _among(seen, tokens), cluster=cluster, now=now)
+    return added
+
+
+def _among(seen: list[poll_plan.Sighting], tokens: set[str]) -> list[poll_plan.Sighting]:
+    return [sighting for sighting in seen if sighting.token in tokens]
+
+
+def _change(begin: Begin, plan: Plan, *, now: datetime) -> int:
+    for part in chunks(plan.changed, _ROWS):
+        with begin() as session:
+            jobs.change(session, [row | {"seen_at": now} for row in part])
+    return len(plan.changed)
+
+
+def _mark_left(session: "Session", plan: Plan, *, last_seen: datetime | None, now: datetime) -> int:
+    """Note when an open job went from the queue, and when it was last there.
+
+    Rows that did not change are not written at each poll, so `seen_at` of an open job is only
+    a lower bound until it goes.
+    """
+    gone = [job for job in plan.missing if job.left_queue_at is None]
+    rows = [
+        {"id": job.id, "left_queue_at": now, "seen_at": max(job.seen_at, last_seen or job.seen_at)}
+        for job in gone
+    ]
+    jobs.change(session, rows)
+    return len(gone)
+
+
+def _somebody_waits(queue: m.Queue, now: datetime) -> bool:
+    return any(
+        job.comment is not None
+        and link.is_ours(job.comment)
+        and now - job.submit_time < _FRESH
+        and job.state in {"PENDING", "CONFIGURING"}
+        for job in queue.jobs
+    )
