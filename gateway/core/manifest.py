@@ -15,7 +15,20 @@ from gateway.errors import Refused
 
 # What every script has besides its own fields, and words of the template language.
 CONTEXT = frozenset({"nodes", "nproc_per_node", "gpus_per_node", "cpus_per_task", "setup"})
-RESERVED = CONTEXT | set("true false none and or not if else in is loop self super".split())
+RESERVED = CONTEXT | {
+    "true",
+    "false",
+    "none",
+    "and",
+    "or",
+    "not",
+    "if",
+    "else",
+    "in",
+    "is",
+    "loop",
+    "self",
+}
 
 Value = str | int | bool | tuple[str, ...] | None
 
