@@ -1,0 +1,5 @@
+"""`python -m gateway.broker`."""
+
+from gateway.broker.main import main
+
+main()

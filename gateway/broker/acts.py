@@ -1,0 +1,57 @@
+"""The append-only log of acts: one JSON line before each act, one with its outcome after.
+
+No script and no secret goes in. The file is opened anew for each line, so that it can be rotated.
+"""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What is about to be done, for whom, and who asked."""
+
+    verb: str
+    caller_uid: int
+    caller_pid: int
+    user: str
+    token: str | None = None
+    name: str | None = None
+    job_id: int | None = None
+
+
+class ActsLog:
+    """A line is on the disk before `begin` returns; a disk that is full stops the act."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def begin(self, act: Act) -> None:
+        self._write({"event": "begin", **_fields(act)}, sync=True)
+
+    def end(self, act: Act, *, outcome: str, job_id: int | None = None) -> None:
+        """`outcome` is "ok" or the failure's code. Not synced: the act itself is past undoing."""
+        fields = _fields(act)
+        if job_id is not None:
+            fields["job_id"] = job_id
+        self._write({"event": "end", **fields, "outcome": outcome}, sync=False)
+
+    def _write(self, fields: dict[str, object], *, sync: bool) -> None:
+        line = json.dumps({"time": round(time.time(), 3), **fields}, ensure_ascii=True) + "\n"
+        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # One write of an append-only file is whole, whatever other workers write meanwhile.
+            os.write(handle, line.encode())
+            if sync:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _fields(act: Act) -> dict[str, object]:
+    values = {name: getattr(act, name) for name in Act.__slots__}
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,119 @@
+"""The broker as a WSGI application: POST /v1/<verb>, JSON in and out, nothing else."""
+
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.broker.acts import Act, ActsLog
+from gateway.broker.failures import NotAllowed
+from gateway.broker.peer import Peer, peer_of
+from gateway.broker.slots import Slots
+from gateway.errors import BadMessage, BrokerSilent, GatewayError
+from gateway.wire.codec import dump, parse
+from gateway.wire.messages import AcceptedJob, Failure
+from gateway.wire.verbs import CHECK_FOLDER, READ_FILE, VERBS, Verb
+
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+_PREFIX = "/v1/"
+# These never speak to Slurm, and go on while slurmctld is frozen.
+_WITHOUT_SLURM = frozenset({READ_FILE.name, CHECK_FOLDER.name})
+_log = logging.getLogger("gateway.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    handlers: Mapping[str, Callable[[Any], object]]
+    acts: ActsLog
+    slots: Slots
+    allowed_uids: frozenset[int]
+    max_body_bytes: int
+
+    def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        try:
+            status, body = 200, self._answer(environ)
+        except GatewayError as error:
+            status, body = error.status, _failure(error)
+        except Exception:
+            # Whatever it was, it may have been after the act: never say that nothing happened.
+            _log.exception("request failed")
+            status, body = 500, Failure("internal", "the broker failed")
+        raw = json.dumps(dump(body)).encode()
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(raw)))]
+        start(f"{status} {'OK' if status == 200 else 'Failure'}", headers)
+        return [raw]
+
+    def _answer(self, environ: dict[str, Any]) -> object:
+        # First of all: a stranger learns nothing, not even which verbs there are.
+        peer = self._allowed_peer(environ["gunicorn.socket"])
+        if environ["REQUEST_METHOD"] != "POST":
+            raise NotAllowed("post_only", 405)
+        verb = VERBS.get(environ["PATH_INFO"].removeprefix(_PREFIX))
+        if verb is None or not environ["PATH_INFO"].startswith(_PREFIX):
+            raise NotAllowed("unknown_verb", 404)
+        request = _parse(verb, self._body(environ))
+        with contextlib.ExitStack() as stack:
+            if verb.name not in _WITHOUT_SLURM:
+                stack.enter_context(self.slots.taken())
+            if verb.acts:
+                return self._act(verb, request, peer)
+            return self.handlers[verb.name](request)
+
+    def _allowed_peer(self, connection: socket.socket) -> Peer:
+        peer = peer_of(connection)
+        if peer.uid not in self.allowed_uids:
+            _log.warning("refused a caller with uid %d, pid %d", peer.uid, peer.pid)
+            raise NotAllowed("caller_not_allowed", 403)
+        return peer
+
+    def _body(self, environ: dict[str, Any]) -> bytes:
+        length = environ.get("CONTENT_LENGTH") or ""
+        if environ.get("HTTP_TRANSFER_ENCODING") or not length.isdigit():
+            raise NotAllowed("length_required", 411)
+        if int(length) > self.max_body_bytes:
+            raise NotAllowed("body_too_large", 413)
+        raw: bytes = environ["wsgi.input"].read(int(length))
+        return raw
+
+    def _act(self, verb: Verb[object, object], request: object, peer: Peer) -> object:
+        act = _describe(verb, request, peer)
+        self.acts.begin(act)
+        try:
+            reply = self.handlers[verb.name](request)
+        except GatewayError as error:
+            self.acts.end(act, outcome=error.code)
+            raise
+        except Exception as error:
+            self.acts.end(act, outcome="internal")
+            raise BrokerSilent(f"failed while acting: {error!r}") from error
+        job_id = reply.job_id if isinstance(reply, AcceptedJob) else None
+        self.acts.end(act, outcome="ok", job_id=job_id)
+        return reply
+
+
+def _parse(verb: Verb[object, object], raw: bytes) -> object:
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage("not JSON") from error
+    return parse(verb.request, content)
+
+
+def _describe(verb: Verb[object, object], request: object, peer: Peer) -> Act:
+    return Act(
+        verb=verb.name,
+        caller_uid=peer.uid,
+        caller_pid=peer.pid,
+        user=str(getattr(request, "user", "")),
+        token=getattr(request, "token", None),
+        name=getattr(request, "name", None),
+        job_id=getattr(request, "job_id", None),
+    )
+
+
+def _failure(error: GatewayError) -> Failure:
+    number = getattr(error, "slurm_errno", None)
+    return Failure(code=error.code, message=str(error)[:2000], slurm_errno=number)

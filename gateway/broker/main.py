@@ -1,0 +1,138 @@
+"""Start the broker: gunicorn on a Unix socket, one request a process, hung ones killed.
+
+pyslurm keeps the interpreter's lock during every call, so threads would not help: one hung
+call would delay all the others.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import MutableMapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
+
+from gateway.broker import accounts
+from gateway.broker.acts import ActsLog
+from gateway.broker.app import Application
+from gateway.broker.commands import Commands
+from gateway.broker.driver import Driver
+from gateway.broker.files import Files
+from gateway.broker.sacct import Sacct
+from gateway.broker.sacctmgr import Sacctmgr
+from gateway.broker.sbatch import Estimator
+from gateway.broker.service import Service
+from gateway.broker.slots import Slots
+from gateway.broker.tokens import Tokens
+from gateway.config import BrokerSettings, load_broker_settings
+from gateway.errors import BadConfiguration
+
+_FILE_SECONDS = 5.0
+_KEPT = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED"})
+_ARRAY_TEXT = "SLURM_BITSTR_LEN"  # 0: a pending array's task list unshortened (64 bytes else)
+
+
+def main() -> None:
+    """Read the environment, scrub it, load Slurm's library, serve until ended."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=_FORMAT)
+    try:
+        settings = load_broker_settings()
+    except BadConfiguration as error:
+        sys.exit(f"sluice-broker: {error}")
+    slurm_conf = scrub(os.environ)
+    os.chdir("/")
+    settings.socket.parent.mkdir(parents=True, exist_ok=True)
+    Server(build(settings, slurm_conf=slurm_conf), settings).run()
+
+
+def scrub(environ: MutableMapping[str, str]) -> str | None:
+    """Leave nothing that could reach a job; returns SLURM_CONF.
+
+    pyslurm copies each SLURM_* variable that Python can see into every job, so the pointer
+    to the configuration stays in the C environment only, where libslurm looks for it.
+    """
+    slurm_conf = environ.get("SLURM_CONF")
+    for name in [name for name in environ if name not in _KEPT]:
+        del environ[name]
+    if slurm_conf:
+        os.putenv("SLURM_CONF", slurm_conf)
+    os.putenv(_ARRAY_TEXT, "0")
+    return slurm_conf
+
+
+def build(settings: BrokerSettings, *, slurm_conf: str | None) -> Application:
+    """Put the real parts together."""
+    files = Files(settings.file_areas, timeout_seconds=_FILE_SECONDS)
+    # Shorter than the kill timeout: an answer is better than a dead worker.
+    act_seconds = max(1.0, settings.kill_timeout_seconds - 2.0)
+    driver = Driver(files, timeout_seconds=act_seconds)
+    driver.load()
+    commands = Commands(timeout_seconds=act_seconds, slurm_conf=slurm_conf)
+    tokens = Tokens(settings.acts_log.with_suffix(".tokens"))
+    tokens.forget_old()
+    service = Service(
+        slurm=driver,
+        accounts=partial(accounts.resolve, min_uid=settings.min_uid),
+        tokens=tokens,
+        sacct=Sacct(commands),
+        sacctmgr=Sacctmgr(commands, cluster=settings.cluster_name),
+        estimator=Estimator(commands, driver.sentences()),
+        files=files,
+    )
+    return application(settings, service)
+
+
+def application(settings: BrokerSettings, service: Service) -> Application:
+    """The WSGI side over any service."""
+    return Application(
+        handlers=service.handlers(),
+        acts=ActsLog(settings.acts_log),
+        slots=Slots(
+            settings.acts_log.with_suffix(".slots"),
+            count=settings.workers - 1,
+            patience_seconds=settings.kill_timeout_seconds / 4,
+        ),
+        allowed_uids=settings.allowed_uids,
+        max_body_bytes=settings.max_body_bytes,
+    )
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """gunicorn with an application that is built already, before the workers are forked."""
+
+    def __init__(self, wsgi: Application, settings: BrokerSettings) -> None:
+        self._wsgi = wsgi
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        settings = self._settings
+        options: dict[str, Any] = {
+            "bind": [f"unix:{settings.socket}"],
+            "workers": settings.workers,
+            "worker_class": "sync",
+            "timeout": settings.kill_timeout_seconds,
+            "graceful_timeout": 5,
+            # The mode lets anyone knock; SO_PEERCRED decides who is answered.
+            "umask": 0o111,
+            "max_requests": 5000,  # libslurm leaks a little
+            "max_requests_jitter": 1000,
+            "proc_name": "sluice-broker",
+            "loglevel": "warning",
+            "limit_request_line": 200,
+            "limit_request_fields": 20,
+            "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # noqa: S108
+        }
+        for name, value in options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Application:
+        return self._wsgi
+
+
+_FORMAT = '{"time": "%(asctime)s", "level": "%(levelname)s", "event": "%(message)s"}'
+
+if __name__ == "__main__":
+    main()

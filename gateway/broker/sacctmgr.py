@@ -1,0 +1,137 @@
+"""Associations and QoS from `sacctmgr --parsable2`; pyslurm reads of a QoS its name only.
+
+Free text stands in the last column, so that a separator in it shifts nothing; a line with
+another number of columns is an error, never left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.broker.commands import Commands
+from gateway.core.durations import Special, parse_slurm_duration
+from gateway.core.tres import GPU, parse_tres
+from gateway.errors import BrokerUnreachable
+from gateway.wire import messages as m
+
+_ASSOC = (
+    "User,Account,Partition,QOS,DefaultQOS,MaxJobs,MaxSubmit,MaxWall,MaxTRES,GrpTRES,ParentName"
+)
+_QOS = (
+    "Name,Priority,UsageFactor,Preempt,PreemptMode,GraceTime,MaxWall,MaxTRES,MaxTRESPU,"
+    "MaxTRESPA,MaxJobsPU,MaxSubmitPU,Flags,Description"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sacctmgr:
+    commands: Commands
+    cluster: str
+
+    def associations(self) -> m.Associations:
+        """Those of people, with what the account lends them; accounts themselves left out."""
+        rows = self._rows(
+            ["show", "associations", f"cluster={self.cluster}", f"format={_ASSOC}"],
+            columns=_ASSOC.count(",") + 1,
+        )
+        defaults = self._default_accounts()
+        coordinators = self._coordinators()
+        grants = {row[1]: parse_tres(row[9]).get(GPU) for row in rows if not row[0]}
+        return m.Associations(
+            tuple(
+                _association(
+                    row,
+                    group_gpus=grants.get(row[1]),
+                    is_default=defaults.get(row[0]) == row[1],
+                    is_coordinator=row[0] in coordinators.get(row[1], ()),
+                )
+                for row in rows
+                if row[0]
+            )
+        )
+
+    def qos(self) -> m.QosList:
+        rows = self._rows(["show", "qos", f"format={_QOS}"], columns=_QOS.count(",") + 1)
+        return m.QosList(tuple(_qos(row) for row in rows))
+
+    def _default_accounts(self) -> dict[str, str]:
+        words = ["show", "users", f"cluster={self.cluster}", "format=User,DefaultAccount"]
+        return {row[0]: row[1] for row in self._rows(words, columns=2)}
+
+    def _coordinators(self) -> dict[str, frozenset[str]]:
+        words = ["show", "accounts", "withcoordinator", "format=Account,Coordinators"]
+        rows = self._rows(words, columns=2)
+        return {row[0]: frozenset(row[1].split(",")) for row in rows}
+
+    def _rows(self, words: Sequence[str], *, columns: int) -> list[list[str]]:
+        argv = ["sacctmgr", "--noheader", "--parsable2", "--readonly", *words]
+        done = self.commands.run(argv)
+        if done.status != 0:
+            raise BrokerUnreachable(f"sacctmgr: {done.stderr.strip()[:500]}")
+        text = done.stdout.decode("utf-8", "replace")
+        rows = [line.split("|", columns - 1) for line in text.split("\n") if line]
+        for row in rows:
+            if len(row) != columns:
+                raise BrokerUnreachable(f"sacctmgr printed a line of {len(row)} columns")
+        return rows
+
+
+def _association(
+    row: Sequence[str], *, group_gpus: int | None, is_default: bool, is_coordinator: bool
+) -> m.Association:
+    return m.Association(
+        user=row[0],
+        account=row[1],
+        partition=row[2] or None,
+        qos=_names(row[3]),
+        default_qos=row[4] or None,
+        is_default_account=is_default,
+        is_coordinator=is_coordinator,
+        max_jobs=_number(row[5]),
+        max_submit_jobs=_number(row[6]),
+        max_wall_minutes=_minutes(row[7]),
+        max_gpus_per_job=parse_tres(row[8]).get(GPU),
+        group_max_gpus=group_gpus,
+    )
+
+
+def _qos(row: Sequence[str]) -> m.Qos:
+    return m.Qos(
+        name=row[0],
+        description=row[13],
+        priority=_number(row[1]) or 0,
+        usage_factor_millionths=_millionths(row[2]),
+        preempts=_names(row[3]),
+        preempt_mode=row[4] or None,
+        grace_seconds=_seconds(row[5]),
+        max_wall_minutes=_minutes(row[6]),
+        max_gpus_per_job=parse_tres(row[7]).get(GPU),
+        max_gpus_per_user=parse_tres(row[8]).get(GPU),
+        max_gpus_per_group=parse_tres(row[9]).get(GPU),
+        max_jobs_per_user=_number(row[10]),
+        max_submit_per_user=_number(row[11]),
+        flags=_names(row[12]),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _millionths(text: str) -> int:
+    """1.000000 exactly, without a float in between. Empty means Slurm's default of 1."""
+    whole, _, part = (text or "1").partition(".")
+    return int(whole) * 1_000_000 + int(part[:6].ljust(6, "0"))
+
+
+def _minutes(text: str) -> int | None:
+    seconds = _seconds(text)
+    return None if seconds is None else -(-seconds // 60)
+
+
+def _seconds(text: str) -> int | None:
+    duration = parse_slurm_duration(text)
+    return None if isinstance(duration, Special) else int(duration)

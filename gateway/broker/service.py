@@ -1,0 +1,226 @@
+"""The verbs: what the broker allows, over what Slurm can do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from gateway.broker.accounts import Account
+from gateway.broker.checks import check_submit
+from gateway.broker.driver import COMMENT_PREFIX
+from gateway.broker.files import Files
+from gateway.broker.reads import ENDED
+from gateway.broker.sacct import Sacct
+from gateway.broker.sacctmgr import Sacctmgr
+from gateway.broker.sbatch import Estimator
+from gateway.broker.slurm import Accounts, Slurm
+from gateway.broker.tokens import Tokens
+from gateway.core.limits import partition_refusal, time_limit_refusal
+from gateway.core.readback import Shape, differences
+from gateway.core.tres import gpu_count, parse_tres
+from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
+from gateway.wire import messages as m
+
+Handler = Callable[[Any], object]
+_EARLIER = timedelta(minutes=10)  # clocks of two hosts differ
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One method a verb; each takes the request and returns the reply, or raises."""
+
+    slurm: Slurm
+    accounts: Accounts
+    tokens: Tokens
+    sacct: Sacct
+    sacctmgr: Sacctmgr
+    estimator: Estimator
+    files: Files
+
+    def handlers(self) -> dict[str, Handler]:
+        """The same closed list as `gateway.wire.verbs`; a test compares them."""
+        return {
+            "submit": self.submit,
+            "find": self.find,
+            "cancel": self.cancel,
+            "hold": self.hold,
+            "release": self.release,
+            "requeue": self.requeue,
+            "set-time-limit": self.set_time_limit,
+            "queue": lambda _: m.Queue(self.slurm.jobs(), datetime.now(UTC)),
+            "nodes": lambda _: m.Nodes(self.slurm.nodes()),
+            "partitions": lambda _: m.Partitions(self.slurm.partitions()),
+            "associations": lambda _: self.sacctmgr.associations(),
+            "qos": lambda _: self.sacctmgr.qos(),
+            "estimate": self.estimate,
+            "accounting": lambda asked: self.sacct.window(asked.since, asked.until),
+            "read-file": lambda asked: self.files.read(self.accounts(asked.user), asked),
+            "check-folder": lambda asked: self.files.folder(self.accounts(asked.user), asked.path),
+        }
+
+    def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
+        """Exactly one job for a token, however often it is asked for."""
+        account = self.accounts(request.user)
+        check_submit(request)
+        with self.tokens.claimed(request.token) as claim:
+            if claim.seen_before:
+                since = datetime.fromtimestamp(claim.began, UTC) - _EARLIER
+                earlier = self._find(account, request.token, since)
+                if earlier is not None:
+                    return earlier
+            self._require_room(request)
+            job_id = self.slurm.submit(account, request)
+            return self._read_back(account, request, job_id)
+
+    def find(self, request: m.FindRequest) -> m.Found:
+        """None only when the queue and accounting both answered, and no submit is under way."""
+        account = self.accounts(request.user)
+        with self.tokens.at_rest(request.token):
+            return m.Found(self._find(account, request.token, request.since))
+
+    def cancel(self, request: m.JobRequest) -> m.Done:
+        account, job = self._own(request.job_id, request.user)
+        if job.state in ENDED:
+            raise BrokerRefused(f"job {job.job_id} is {job.state}", code="already_done")
+        self.slurm.cancel(account, request.job_id)
+        return m.Done()
+
+    def hold(self, request: m.JobRequest) -> m.Done:
+        account, job = self._own(request.job_id, request.user)
+        if job.state != "PENDING":
+            # Slurm says yes, and would hold the job's next run: not what the button says.
+            code = "already_done" if job.state in ENDED else "job_not_pending"
+            raise BrokerRefused(f"job {job.job_id} is {job.state}", code=code)
+        self.slurm.hold(account, request.job_id)
+        return m.Done()
+
+    def release(self, request: m.JobRequest) -> m.Done:
+        account, _ = self._own(request.job_id, request.user)
+        self.slurm.release(account, request.job_id)
+        return m.Done()
+
+    def requeue(self, request: m.JobRequest) -> m.Done:
+        account, _ = self._own(request.job_id, request.user)
+        self.slurm.requeue(account, request.job_id)
+        return m.Done()
+
+    def set_time_limit(self, request: m.TimeLimitRequest) -> m.Done:
+        account, job = self._own(request.job_id, request.user)
+        if job.state in ENDED:
+            raise BrokerRefused(f"job {job.job_id} is {job.state}", code="already_done")
+        partition = self.slurm.partition(job.partition)
+        refusal = time_limit_refusal(
+            current=job.time_limit_minutes,
+            wanted=request.time_limit_minutes,
+            pending=job.state == "PENDING",
+            partition_max=partition.max_time_minutes if partition else None,
+        )
+        if refusal:
+            raise BrokerRefused(f"job {job.job_id}", code=refusal)
+        self.slurm.set_time_limit(account, request.job_id, request.time_limit_minutes)
+        return m.Done()
+
+    def estimate(self, request: m.SubmitRequest) -> m.Estimate:
+        account = self.accounts(request.user)
+        check_submit(request)
+        self._require_room(request)
+        return self.estimator.estimate(account, request)
+
+    def _own(self, job_id: int, user: str) -> tuple[Account, m.QueueJob]:
+        account = self.accounts(user)
+        job = self.slurm.job(job_id)
+        if job.uid != account.uid:
+            raise BrokerRefused(f"job {job_id} is not of {user}", code="not_owner")
+        return account, job
+
+    def _require_room(self, request: m.SubmitRequest) -> None:
+        partition = self.slurm.partition(request.partition)
+        if partition is None:
+            raise BrokerRefused(request.partition, code="invalid_partition")
+        refusal = partition_refusal(
+            nodes=request.nodes,
+            minutes=request.time_limit_minutes,
+            partition_nodes=partition.nodes,
+            max_nodes=partition.max_nodes,
+            max_minutes=partition.max_time_minutes,
+        )
+        if refusal:
+            raise BrokerRefused(request.partition, code=refusal)
+
+    def _read_back(self, account: Account, request: m.SubmitRequest, job_id: int) -> m.AcceptedJob:
+        try:
+            job = self.slurm.job(job_id)
+        except GatewayError as error:
+            raise BrokerSilent(f"job {job_id} was accepted, then: {error}") from error
+        found = differences(asked_shape(request), job_shape(job))
+        if found:
+            self.slurm.cancel(account, job_id)
+            text = f"job {job_id} differs in {', '.join(found)} and was cancelled"
+            raise BrokerRefused(text, code="accepted_differs")
+        return accepted(job)
+
+    def _find(self, account: Account, token: str, since: datetime) -> m.AcceptedJob | None:
+        comment = COMMENT_PREFIX + token
+        for job in self.slurm.jobs():
+            if job.comment == comment and job.uid == account.uid:
+                return accepted(job)
+        if not self.slurm.keeps_comments():
+            raise BrokerSilent("accounting keeps no comments: AccountingStoreFlags=job_comment")
+        window = self.sacct.window(since, datetime.now(UTC) + _EARLIER, user=account.name)
+        runs = [run for run in window.runs if run.comment == comment]
+        # A requeue sets the submit time anew: the first row has the person's own.
+        first = min(runs, key=lambda run: run.submit_time, default=None)
+        return None if first is None else _accepted_run(first)
+
+
+def asked_shape(request: m.SubmitRequest) -> Shape:
+    return Shape(
+        account=request.account,
+        qos=request.qos,
+        partition=request.partition,
+        nodes=request.nodes,
+        gpus=request.nodes * request.gpus_per_node,
+        time_limit_minutes=request.time_limit_minutes,
+    )
+
+
+def job_shape(job: m.QueueJob) -> Shape:
+    return Shape(
+        account=job.account,
+        qos=job.qos,
+        partition=job.partition,
+        nodes=job.nodes,
+        gpus=job.gpus,
+        time_limit_minutes=job.time_limit_minutes,
+    )
+
+
+def accepted(job: m.QueueJob) -> m.AcceptedJob:
+    return m.AcceptedJob(
+        job_id=job.job_id,
+        submit_time=job.submit_time,
+        name=job.name,
+        account=job.account,
+        partition=job.partition,
+        qos=job.qos,
+        nodes=job.nodes,
+        gpus=job.gpus,
+        time_limit_minutes=job.time_limit_minutes,
+        output=job.output,
+    )
+
+
+def _accepted_run(run: m.RunRecord) -> m.AcceptedJob:
+    gpus, _ = gpu_count(parse_tres(run.req_tres))
+    return m.AcceptedJob(
+        job_id=run.job_id,
+        submit_time=run.submit_time,
+        name=run.name,
+        account=run.account,
+        partition=run.partition,
+        qos=run.qos or "",
+        nodes=run.nodes,
+        gpus=gpus,
+        time_limit_minutes=run.time_limit_minutes,
+        output=None,
+    )

@@ -1,0 +1,48 @@
+"""How many workers may wait for Slurm at once: one fewer than there are.
+
+A frozen slurmctld would otherwise take every worker, and files could not be read either.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gateway.errors import BrokerUnreachable
+
+_PAUSE_SECONDS = 0.005
+
+
+class Slots:
+    """Locked files: the kernel frees a slot when its worker is killed."""
+
+    def __init__(self, folder: Path, *, count: int, patience_seconds: float) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = [folder / f"slot-{n}" for n in range(max(1, count))]
+        self._patience_seconds = patience_seconds
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold a slot; BrokerUnreachable when all stay busy: nothing was sent to Slurm."""
+        handle = self._take()
+        try:
+            yield
+        finally:
+            os.close(handle)
+
+    def _take(self) -> int:
+        end = time.monotonic() + self._patience_seconds
+        while True:
+            for path in self._files:
+                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(handle)
+                    continue
+                return handle
+            if time.monotonic() > end:
+                raise BrokerUnreachable("every worker that may speak to Slurm is busy")
+            time.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,93 @@
+"""Which tokens this broker has ever tried to submit, and one at a time for each.
+
+A token without a file was never sent to Slurm from here, so that the common case needs no look
+into a queue of a hundred thousand jobs. The lock makes two requests with one token wait.
+"""
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.errors import BrokerRefused, BrokerSilent
+
+TOKEN = re.compile(r"[A-Za-z0-9_-]{8,64}", re.ASCII)
+_KEEP_SECONDS = 90 * 86400
+_PATIENCE_SECONDS = 3.0  # a double click gets the first click's job
+_PAUSE_SECONDS = 0.005
+
+
+@dataclass(slots=True)
+class Claim:
+    """`seen_before` says that an earlier request came this far, perhaps to Slurm's yes."""
+
+    seen_before: bool
+    began: float  # epoch seconds of the first try
+
+
+class Tokens:
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+
+    @contextmanager
+    def claimed(self, token: str) -> Iterator[Claim]:
+        """Hold the token for a submit; BrokerSilent when another request is submitting it."""
+        path = self._path(token)
+        handle, fresh = _open(path)
+        try:
+            _lock(handle)
+            yield Claim(seen_before=not fresh, began=os.fstat(handle).st_mtime)
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def at_rest(self, token: str) -> Iterator[None]:
+        """BrokerSilent while a submit of this token is under way: it cannot be denied yet."""
+        try:
+            handle = os.open(self._path(token), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            yield
+            return
+        try:
+            _lock(handle)
+            yield
+        finally:
+            os.close(handle)
+
+    def forget_old(self) -> None:
+        """Drop files so old that Slurm's own memory of the token is gone as well."""
+        limit = time.time() - _KEEP_SECONDS
+        for path in self._folder.iterdir():
+            if path.stat().st_mtime < limit:
+                path.unlink(missing_ok=True)
+
+    def _path(self, token: str) -> Path:
+        if not TOKEN.fullmatch(token):
+            raise BrokerRefused("not a token", code="bad_token")
+        return self._folder / token
+
+
+def _open(path: Path) -> tuple[int, bool]:
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600), True
+    except FileExistsError:
+        return os.open(path, flags), False
+
+
+def _lock(handle: int) -> None:
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > end:
+                raise BrokerSilent("a submit with this token is under way") from error
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return

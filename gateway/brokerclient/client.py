@@ -1,0 +1,136 @@
+"""The callers' end of the socket: the port over HTTP on a Unix socket, standard library only."""
+
+import http.client
+import json
+import socket
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from gateway.errors import (
+    BadMessage,
+    BrokerRefused,
+    BrokerSilent,
+    BrokerUnreachable,
+    GatewayError,
+)
+from gateway.wire import messages as m
+from gateway.wire import verbs as v
+from gateway.wire.codec import dump, parse
+from gateway.wire.guard import inside_transaction
+
+Req = TypeVar("Req")
+Rep = TypeVar("Rep")
+_MAX_REPLY_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SocketBroker:
+    """Keeps the promises of `gateway.brokerclient.port.Broker`; one connection a call."""
+
+    socket_path: Path
+    timeout_seconds: float
+
+    def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
+        return self._call(v.SUBMIT, request)
+
+    def find(self, token: str, *, user: str, since: datetime) -> m.AcceptedJob | None:
+        return self._call(v.FIND, m.FindRequest(token, user, since)).job
+
+    def cancel(self, job_id: int, *, user: str) -> None:
+        self._call(v.CANCEL, m.JobRequest(job_id, user))
+
+    def hold(self, job_id: int, *, user: str) -> None:
+        self._call(v.HOLD, m.JobRequest(job_id, user))
+
+    def release(self, job_id: int, *, user: str) -> None:
+        self._call(v.RELEASE, m.JobRequest(job_id, user))
+
+    def requeue(self, job_id: int, *, user: str) -> None:
+        self._call(v.REQUEUE, m.JobRequest(job_id, user))
+
+    def set_time_limit(self, job_id: int, *, user: str, minutes: int) -> None:
+        self._call(v.SET_TIME_LIMIT, m.TimeLimitRequest(job_id, user, minutes))
+
+    def queue(self) -> m.Queue:
+        return self._call(v.QUEUE, m.Nothing())
+
+    def nodes(self) -> tuple[m.Node, ...]:
+        return self._call(v.NODES, m.Nothing()).nodes
+
+    def partitions(self) -> tuple[m.Partition, ...]:
+        return self._call(v.PARTITIONS, m.Nothing()).partitions
+
+    def associations(self) -> tuple[m.Association, ...]:
+        return self._call(v.ASSOCIATIONS, m.Nothing()).associations
+
+    def qos(self) -> tuple[m.Qos, ...]:
+        return self._call(v.QOS, m.Nothing()).qos
+
+    def estimate(self, request: m.SubmitRequest) -> m.Estimate:
+        return self._call(v.ESTIMATE, request)
+
+    def accounting(self, *, since: datetime, until: datetime) -> m.Accounting:
+        return self._call(v.ACCOUNTING, m.AccountingRequest(since, until))
+
+    def read_file(self, path: str, *, user: str, offset: int, max_bytes: int) -> m.FileChunk:
+        return self._call(v.READ_FILE, m.ReadFileRequest(user, path, offset, max_bytes))
+
+    def check_folder(self, path: str, *, user: str) -> m.FolderState:
+        return self._call(v.CHECK_FOLDER, m.CheckFolderRequest(user, path))
+
+    def _call(self, verb: v.Verb[Req, Rep], request: Req) -> Rep:
+        if inside_transaction.get():
+            raise RuntimeError(f"{verb.name}: a call to the broker inside a transaction")
+        status, raw = self._exchange(verb.name, json.dumps(dump(request)).encode())
+        try:
+            content = json.loads(raw)
+            if status == 200:
+                return parse(verb.reply, content)
+            failure = parse(m.Failure, content)
+        except (ValueError, BadMessage) as error:
+            raise BrokerSilent(f"{verb.name}: an answer that cannot be read") from error
+        raise _error(status, failure)
+
+    def _exchange(self, name: str, body: bytes) -> tuple[int, bytes]:
+        connection = _UnixConnection(self.socket_path, self.timeout_seconds)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise BrokerUnreachable(f"{self.socket_path}: {error}") from error
+        try:
+            connection.request("POST", f"/v1/{name}", body, _HEADERS)
+            response = connection.getresponse()
+            return response.status, response.read(_MAX_REPLY_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            # From the first byte sent on, the broker may have acted.
+            raise BrokerSilent(f"{name}: {error!r}") from error
+        finally:
+            connection.close()
+
+
+def _error(status: int, failure: m.Failure) -> GatewayError:
+    if failure.code == BrokerUnreachable.code:
+        return BrokerUnreachable(failure.message)
+    if failure.code == BrokerSilent.code or status >= 500:
+        return BrokerSilent(f"{failure.code}: {failure.message}")
+    return BrokerRefused(failure.message, code=failure.code)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path, timeout_seconds: float) -> None:
+        super().__init__("localhost", timeout=timeout_seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        try:
+            self.sock.connect(str(self._path))
+        except OSError:
+            self.sock.close()
+            raise
+
+
+_HEADERS = {"Content-Type": "application/json", "Connection": "close"}

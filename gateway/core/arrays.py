@@ -1,0 +1,51 @@
+"""Job arrays: one record of Slurm may stand for many tasks, as in `60-89,91-94,96-98%10`."""
+
+import re
+from dataclasses import dataclass
+
+_PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+_WRAPPED = re.compile(r"(?:\d+_)?\[(.*)\]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayTasks:
+    """`complete` is False when Slurm cut the text: the count is then only a lower bound."""
+
+    at_least: int
+    complete: bool
+    throttle: int | None  # how many may run at once, by the person's own wish
+
+    @property
+    def count(self) -> int | None:
+        return self.at_least if self.complete else None
+
+
+def parse_array(text: str) -> ArrayTasks:
+    """Read a task list, with or without `JOBID_[...]` around it; ValueError if it is none."""
+    wrapped = _WRAPPED.fullmatch(text)
+    body, _, limit = (wrapped.group(1) if wrapped else text).partition("%")
+    parts = body.split(",")
+    complete = True
+    if parts[-1].strip() in {"...", ""}:
+        # Slurm shortens the text at SLURM_BITSTR_LEN bytes (64 unless told otherwise).
+        complete, parts = False, parts[:-1]
+    total = sum(_tasks(part.strip()) for part in parts)
+    if not total:
+        raise ValueError(f"no array tasks: {text!r}")
+    cut = limit.endswith("...")
+    throttle = int(limit) if limit.isascii() and limit.isdigit() else None
+    if limit and throttle is None and not cut:
+        raise ValueError(f"no throttle: {text!r}")
+    return ArrayTasks(at_least=total, complete=complete, throttle=throttle or None)
+
+
+def _tasks(part: str) -> int:
+    found = _PART.fullmatch(part)
+    if not found:
+        raise ValueError(f"no array range: {part!r}")
+    first, last, step = found.group(1), found.group(2), found.group(3)
+    if last is None:
+        return 1
+    if int(last) < int(first) or step == "0":
+        raise ValueError(f"no array range: {part!r}")
+    return (int(last) - int(first)) // int(step or 1) + 1

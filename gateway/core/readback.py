@@ -1,0 +1,27 @@
+"""Does the job that Slurm accepted equal the job that was asked for?"""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a person sees and pays for. `time_limit_minutes` None: no limit."""
+
+    account: str
+    qos: str
+    partition: str
+    nodes: int
+    gpus: int
+    time_limit_minutes: int | None
+
+
+def differences(asked: Shape, accepted: Shape) -> tuple[str, ...]:
+    """Names of the fields in which the accepted job is another one; empty when it is the same.
+
+    Site plugins, QoS and partition rules may all change a job after the page showed it.
+    """
+    return tuple(
+        field.name
+        for field in fields(Shape)
+        if getattr(asked, field.name) != getattr(accepted, field.name)
+    )

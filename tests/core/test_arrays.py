@@ -1,0 +1,31 @@
+import pytest
+
+from gateway.core.arrays import ArrayTasks, parse_array
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "throttle"),
+    [
+        ("900_[60-89,91-94,96-98%10]", 37, 10),
+        ("901_[9201-10000%500]", 800, 500),
+        ("902_[1%1]", 1, 1),
+        ("903_[0-20:5]", 5, None),
+        ("0-20:5", 5, None),
+        ("4103947_[91,100-102]", 4, None),
+        ("7", 1, None),
+    ],
+)
+def test_one_record_stands_for_many_tasks(text, count, throttle):
+    assert parse_array(text) == ArrayTasks(count, complete=True, throttle=throttle)
+
+
+def test_a_cut_text_gives_a_lower_bound_and_no_count():
+    tasks = parse_array("904_[1,3,5,7,...]")
+    assert tasks.at_least == 4
+    assert tasks.count is None
+
+
+@pytest.mark.parametrize("text", ["", "a", "5-3", "0-4:0", "1%x", "[]", "1-2-3", "-4"])
+def test_what_is_no_task_list_is_refused(text):
+    with pytest.raises(ValueError, match="no "):
+        parse_array(text)
