@@ -176,12 +176,14 @@ class _Reader:
         self.faults.append(Fault(self._line(key, value), code, text))
 
     def _line(self, key: str, value: str) -> int | None:
-        start = 0
-        if self.table_number:
-            heads = [n for n, line in enumerate(self._lines) if line.strip() == "[[fields]]"]
-            start = heads[self.table_number - 1] if len(heads) >= self.table_number else 0
+        heads = [n for n, line in enumerate(self._lines) if line.strip() == "[[fields]]"]
+        start, end = 0, len(self._lines)
+        if self.table_number and len(heads) >= self.table_number:
+            start = heads[self.table_number - 1]
+        elif heads and not value:
+            end = heads[0]
         wanted = re.compile(rf"\s*\[*(?:\w+\.)*{re.escape(key)}(?:\s*=|\])")
-        for number, line in enumerate(self._lines[start:], start=start + 1):
+        for number, line in enumerate(self._lines[start:end], start=start + 1):
             if key and wanted.match(line) and value in line:
                 return number
         return start + 1 if start else None

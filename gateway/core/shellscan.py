@@ -101,7 +101,7 @@ class _Scanner:
             return None
         if self.text[: self.at].endswith("$"):
             return _NAMES["$"]
-        before = self.text[: self.at].replace("\\\n", "  ")
+        before = self.text[: self.at].replace("\\\n", "  ").replace(BLOCK, ";")
         starts = [match.end() for match in _SEPARATOR.finditer(before)]
         command = before[starts[-1] if starts else 0 :]
         if _RUNS_TEXT.search(command) or _RUNS_OPTION.search(command):

@@ -131,7 +131,7 @@ def _literal_directives(shell: str, lines: list[tuple[int, int]]) -> Iterator[Fa
     for text in shell.split("\n"):
         bare = text.replace(BLOCK, "").strip()
         if _DIRECTIVE.match(bare):
-            line = _line(shell, lines, offset)
+            line = _line(shell, lines, offset + text.index("#"))
             if command:
                 why = "after the first command: sbatch does not read it, and Slurm never sees it"
                 yield Fault(line, "directive_after_command", f"#SBATCH {why}")

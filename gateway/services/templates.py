@@ -245,8 +245,14 @@ def _unused(manifest: Manifest | None, path: Path, used: set[str]) -> list[Probl
         reads = "setup" if question.kind is FieldKind.ENVIRONMENT else question.name
         if reads not in used:
             text = f"field {question.name!r} is asked for, but the script never uses {reads}"
-            problems.append(Problem(path, 1, "field_unused", text))
+            line = _line_of(path, f'name = "{question.name}"')
+            problems.append(Problem(path, line, "field_unused", text))
     return problems
+
+
+def _line_of(path: Path, wanted: str) -> int:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return next((n for n, line in enumerate(lines, start=1) if line.strip() == wanted), 1)
 
 
 def _read_manifest(folder: Path, problems: list[Problem]) -> Manifest | None:

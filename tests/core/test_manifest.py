@@ -1,0 +1,193 @@
+"""Manifests are read strictly; typed values become typed values, or a refusal with a reason."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.manifest import (
+    BadValue,
+    Choice,
+    Field,
+    FieldKind,
+    GpuRule,
+    Text,
+    clean,
+    clean_all,
+)
+from gateway.core.manifest_file import BadManifest, parse_manifest
+
+TEXT = Text("en", "zh")
+GOOD = """name = "demo"
+title = { en = "Demo", zh_Hans = "演示" }
+summary = { en = "A demo", zh_Hans = "演示" }
+
+[resources]
+nodes = { min = 1, max = 4, default = 1 }
+nproc_per_node = 2
+gpus = "chosen"
+gpus_per_node = { min = 0, max = 8, default = 0 }
+cpus_per_process = 3
+
+[sbatch]
+signal = "B:USR1@60"
+requeue = false
+
+[[fields]]
+name = "script"
+kind = "path"
+required = true
+label = { en = "Script", zh_Hans = "脚本" }
+help = { en = "A file", zh_Hans = "文件" }
+
+[[fields]]
+name = "mode"
+kind = "choice"
+default = "fast"
+label = { en = "Mode", zh_Hans = "模式" }
+help = { en = "How", zh_Hans = "方式" }
+choices = [
+  { value = "fast", label = { en = "Fast", zh_Hans = "快" } },
+  { value = "slow", label = { en = "Slow", zh_Hans = "慢" } },
+]
+"""
+
+
+def field(kind: str, **more: object) -> Field:
+    return Field("f", FieldKind(kind), TEXT, TEXT, **more)  # type: ignore[arg-type]
+
+
+def test_a_good_manifest() -> None:
+    manifest = parse_manifest(GOOD)
+    assert manifest.name == "demo"
+    assert manifest.title.get("zh_Hans_CN") == "演示"
+    assert manifest.title.get("de") == "Demo"
+    assert manifest.resources.gpus is GpuRule.CHOSEN
+    assert manifest.resources.nproc_per_node.is_fixed
+    assert manifest.resources.gpus_for(2, chosen=5) == 5
+    assert manifest.resources.cpus_for(2) == 6
+    assert manifest.sbatch.signal == "B:USR1@60"
+    assert not manifest.sbatch.requeue
+    assert manifest.field("mode").choices[1].value == "slow"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "code"),
+    [
+        ('name = "demo"', 'name = "De mo"', 1, "manifest_value"),
+        ('name = "demo"', "", None, "manifest_missing"),
+        ('title = { en = "Demo", zh_Hans = "演示" }', 'title = "x"', 2, "manifest_languages"),
+        ('zh_Hans = "演示" }\nsummary', 'de = "x" }\nsummary', 2, "manifest_languages"),
+        ("cpus_per_process", "cpus_per_proces", 10, "manifest_unknown_key"),
+        ("default = 1 }", "default = 9 }", 6, "manifest_range"),
+        ("max = 4, ", "", 6, "manifest_range"),
+        ('gpus = "chosen"', 'gpus = "all"', 8, "manifest_value"),
+        ('signal = "B:USR1@60"', 'signal = "KILL; id"', 13, "manifest_value"),
+        ("requeue = false", 'requeue = "no"', 14, "manifest_value"),
+        ('kind = "path"', 'kind = "pth"', 18, "manifest_value"),
+        ('kind = "path"', 'kind = "choice"', 18, "field_choices"),
+        ("required = true", "required = true\nhint = 1", 20, "manifest_unknown_key"),
+        ('default = "fast"', 'default = "other"', 26, "manifest_default"),
+        ('name = "mode"', 'name = "script"', 17, "field_name_taken"),
+        ('name = "mode"', 'name = "nodes"', 24, "field_name_taken"),
+        ('name = "mode"', 'name = "Mode X"', 24, "manifest_value"),
+        ("[sbatch]", "[sbatch", 12, "manifest_syntax"),
+    ],
+)
+def test_a_fault_names_its_line(old: str, new: str, line: int | None, code: str) -> None:
+    with pytest.raises(BadManifest) as bad:
+        parse_manifest(GOOD.replace(old, new, 1))
+    assert (line, code) in {(fault.line, fault.code) for fault in bad.value.faults}
+
+
+def test_every_fault_is_listed_at_once() -> None:
+    text = GOOD.replace('kind = "path"', 'kind = "x"').replace("requeue = false", "requeue = 1")
+    with pytest.raises(BadManifest) as bad:
+        parse_manifest(text)
+    assert len(bad.value.faults) >= 2
+
+
+@given(st.text())
+def test_any_text_is_a_manifest_or_a_list_of_faults(text: str) -> None:
+    with pytest.raises(BadManifest) as bad:
+        parse_manifest(text)
+    assert bad.value.faults
+
+
+@pytest.mark.parametrize("folder", ["ddp", "single-gpu", "command"])
+def test_the_shipped_manifests_are_good(folder: str) -> None:
+    path = Path(__file__).parents[2] / "sbatch_templates" / folder / "manifest.toml"
+    assert parse_manifest(path.read_text(encoding="utf-8")).name == folder
+
+
+MODE = field("choice", choices=(Choice("a", TEXT), Choice("b", TEXT)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "raw", "value"),
+    [
+        (field("path"), " train.py ", "train.py"),
+        (field("path"), "/home/me/实验/a+b.py", "/home/me/实验/a+b.py"),
+        (field("path"), "", ""),
+        (field("arguments"), "--a 'x y' $(id) a;b", ("--a", "x y", "$(id)", "a;b")),
+        (field("arguments"), "", ()),
+        (field("arguments"), "''", ("",)),
+        (field("command"), "nvidia-smi -L", ("nvidia-smi", "-L")),
+        (field("integer", min=1, max=9), "7", 7),
+        (field("integer"), "-3", -3),
+        (field("integer"), "", None),
+        (field("text"), "a b-c", "a b-c"),
+        (field("text", pattern="[a-c]+"), "abc", "abc"),
+        (MODE, "b", "b"),
+        (field("bool"), "on", True),
+        (field("bool"), True, True),
+        (field("bool"), None, False),
+        (field("environment"), "torch-2.13", "torch-2.13"),
+        (field("environment"), None, ""),
+    ],
+)
+def test_a_typed_value_is_taken(asked: Field, raw: str | bool | None, value: object) -> None:
+    assert clean(asked, raw) == value
+
+
+@pytest.mark.parametrize(
+    ("asked", "raw", "code"),
+    [
+        (field("path", required=True), " ", "field_required"),
+        (field("path"), "-x", "field_leading_dash"),
+        (field("path"), "a/../../etc/passwd", "field_path_parent"),
+        (field("path"), "~/x", "field_path_home"),
+        (field("path"), "a b", "field_characters"),
+        (field("path"), "a;b", "field_characters"),
+        (field("path"), "a\nb", "field_control_character"),
+        (field("arguments"), "it's", "field_quotes"),
+        (field("arguments"), "a\u2028b", "field_control_character"),
+        (field("arguments"), "a\0", "field_control_character"),
+        (field("arguments"), "a\u202eb", "field_control_character"),
+        (field("arguments"), "x" * 5000, "field_too_long"),
+        (field("command"), "-x", "field_leading_dash"),
+        (field("command"), "'' a", "field_no_program"),
+        (field("command", required=True), "", "field_required"),
+        (field("integer", min=1), "0", "field_too_small"),
+        (field("integer", max=1), "2", "field_too_large"),
+        (field("integer"), "1.5", "field_integer"),
+        (field("integer"), "٣", "field_integer"),
+        (field("text"), "a$b", "field_characters"),
+        (field("text", pattern="[a-c]+"), "abd", "field_pattern"),
+        (field("text", max=3), "abcd", "field_too_long"),
+        (MODE, "c", "field_choice"),
+        (field("bool"), "maybe", "field_flag"),
+        (field("environment"), "../x", "field_characters"),
+    ],
+)
+def test_a_refusal_says_why(asked: Field, raw: str | bool | None, code: str) -> None:
+    with pytest.raises(BadValue) as bad:
+        clean(asked, raw)
+    assert (bad.value.code, bad.value.field) == (code, "f")
+
+
+def test_all_refusals_come_at_once() -> None:
+    values, refused = clean_all(parse_manifest(GOOD), {"script": "-x", "mode": "warp"})
+    assert values == {}
+    assert [bad.code for bad in refused] == ["field_leading_dash", "field_choice"]

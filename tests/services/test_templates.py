@@ -1,0 +1,218 @@
+"""The catalogue, the renderer and `sluice template check`."""
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from jinja2 import UndefinedError
+
+from gateway.cli.template import template as command
+from gateway.config import assets
+from gateway.core.sbatch import directives, normalise_script, parse_directives
+from gateway.services.template_check import check
+from gateway.services.templates import Catalogue, Template, render
+from gateway.testing.template_samples import FOLDER, SPEC, values_for
+
+MANIFEST = """name = "mine"
+title = { en = "Mine", zh_Hans = "我的" }
+summary = { en = "Mine", zh_Hans = "我的" }
+
+[resources]
+nodes = { min = 1, max = 2, default = 1 }
+gpus = "none"
+
+[[fields]]
+name = "script"
+kind = "path"
+required = true
+label = { en = "Script", zh_Hans = "脚本" }
+help = { en = "A file", zh_Hans = "文件" }
+
+[[fields]]
+name = "fast"
+kind = "bool"
+label = { en = "Fast", zh_Hans = "快" }
+help = { en = "Fast", zh_Hans = "快" }
+"""
+SCRIPT = """#!/bin/bash
+# Mine.
+{% if fast %}
+export FAST=1
+{% endif %}
+srun python3 {{ script }}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    write(folder)
+    return folder
+
+
+def write(folder: Path, script: str = SCRIPT, manifest: str = MANIFEST) -> None:
+    (folder / "script.sbatch.j2").write_text(script, encoding="utf-8")
+    (folder / "manifest.toml").write_text(manifest, encoding="utf-8")
+
+
+def codes(folder: Path) -> list[tuple[str, int]]:
+    return [(problem.code, problem.line) for problem in check(folder)]
+
+
+def loaded(folder: Path) -> Template:
+    found = Catalogue.load((folder.parent,)).get("mine")
+    assert found is not None
+    return found
+
+
+def test_the_shipped_templates_are_clean() -> None:
+    catalogue = Catalogue.load((FOLDER,))
+    assert catalogue.problems == ()
+    assert [t.name for t in catalogue.all()] == ["command", "ddp", "single-gpu"]
+    for found in catalogue.all():
+        assert check(found.folder) == ()
+
+
+def test_a_later_folder_hides_an_earlier_template(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER / "command", tmp_path / "command")
+    catalogue = Catalogue.load((FOLDER, tmp_path, tmp_path / "missing"))
+    found = catalogue.get("command")
+    assert found is not None
+    assert found.folder == tmp_path / "command"
+    assert catalogue.get("nothing") is None
+
+
+def test_a_broken_template_is_reported_and_the_rest_stays(mine: Path) -> None:
+    write(mine, manifest="name = ")
+    (mine.parent / "empty").mkdir()
+    catalogue = Catalogue.load((FOLDER, mine.parent))
+    assert len(catalogue.all()) == 3
+    assert {problem.path.parent.name for problem in catalogue.problems} == {"mine", "empty"}
+
+
+def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(mine: Path) -> None:
+    catalogue = Catalogue.load((mine.parent,))
+    first = catalogue.get("mine")
+    assert catalogue.get("mine") is first
+    write(mine, SCRIPT.replace("Mine.", "Mine, changed."))
+    os.utime(mine / "script.sbatch.j2", ns=(1, 1))
+    second = catalogue.get("mine")
+    assert second is not None
+    assert "changed" in second.source
+    shutil.rmtree(mine)
+    assert catalogue.get("mine") is None
+
+
+def test_directives_follow_the_shebang_and_equal_the_request() -> None:
+    for found in Catalogue.load((FOLDER,)).all():
+        text = render(found, spec=SPEC, values=values_for(found), environment=None)
+        lines = directives(SPEC)
+        assert text.split("\n")[: len(lines) + 1] == ["#!/bin/bash", *lines]
+        assert len(parse_directives(text)) == len(lines)
+        assert normalise_script(text).text == text
+        assert normalise_script(text).notices == ()
+
+
+def test_only_the_numbers_scale_the_job() -> None:
+    ddp = Catalogue.load((FOLDER,)).get("ddp")
+    assert ddp is not None
+    values = values_for(ddp)
+    one = render(ddp, spec=replace(SPEC, nodes=1), values=values, environment=None)
+    four = render(
+        ddp, spec=replace(SPEC, nodes=4), values=values, environment=None, nproc_per_node=8
+    )
+    differ = [(a, b) for a, b in zip(one.split("\n"), four.split("\n"), strict=True) if a != b]
+    assert differ == [
+        ("#SBATCH --nodes=1", "#SBATCH --nodes=4"),
+        ("export NPROC_PER_NODE=2", "export NPROC_PER_NODE=8"),
+    ]
+
+
+def test_a_value_that_is_not_given_is_an_error(mine: Path) -> None:
+    with pytest.raises(UndefinedError):
+        render(loaded(mine), spec=SPEC, values={"fast": True}, environment=None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "line"),
+    [
+        ("srun", "#SBATCH --qos=urgent\nsrun", "directive_after_command", 6),
+        ("# Mine.", "#SBATCH --qos=urgent", "directive_literal", 2),
+        ("{{ script }}", "{{ scrip }}", "undefined_variable", 6),
+        ("{{ script }}", '"{{ script }}"', "unsafe_value", 6),
+        ("{{ script }}", "'{{ script }}'", "unsafe_value", 6),
+        ("# Mine.", "# {{ script }}", "unsafe_value", 2),
+        ("srun python3 {{ script }}", "cat <<EOF\n{{ script }}\nEOF", "unsafe_value", 7),
+        ("srun python3 {{ script }}", "echo `cat {{ script }}`", "unsafe_value", 6),
+        ("srun python3 {{ script }}", "bash -c {{ script }}", "unsafe_value", 6),
+        ("srun python3 {{ script }}", "eval {{ script }}", "unsafe_value", 6),
+        ("{{ script }}", "{{ script | replace('a', 'b') }}", "template_construct", 6),
+        ("{{ script }}", "{{ script ~ 'x' }}", "template_expression", 6),
+        ("# Mine.", "{% set x = 1 %}", "template_construct", 2),
+        ("# Mine.", "{% filter upper %}x{% endfilter %}", "template_construct", 2),
+        ("# Mine.", "{{ setup }} # x", "unsafe_value", 2),
+        ("# Mine.", "{% include 'other.j2' %}", "include_missing", 2),
+        ("{% endif %}", "", "template_syntax", 6),
+        ("#!/bin/bash", "echo", "shebang_missing", 1),
+        ("srun", "echo 'a\nsrun", "shell_unclosed", 6),
+        ("srun", "if true; srun", "shell_syntax", 6),
+        ("# Mine.", "x=(1\n", "shell_unclosed", 2),
+        ("export FAST=1", "FAST=1", "shellcheck", 4),
+    ],
+)
+def test_check_names_the_line(mine: Path, old: str, new: str, code: str, line: int) -> None:
+    if code == "shellcheck" and not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not installed")
+    write(mine, SCRIPT.replace(old, new, 1))
+    assert (code, line) in codes(mine)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "line"),
+    [
+        ('gpus = "none"', 'gpu = "none"', "manifest_unknown_key", 7),
+        ('name = "mine"', 'name = "yours"', "manifest_folder", 1),
+        ('name = "fast"', 'name = "quick"', "undefined_variable", 3),
+        ('name = "fast"', 'name = "quick"', "field_unused", 17),
+        ('kind = "bool"', 'kind = "boolean"', "manifest_value", 18),
+        ("[resources]", "[resources", "manifest_syntax", 5),
+    ],
+)
+def test_check_reads_the_manifest(mine: Path, old: str, new: str, code: str, line: int) -> None:
+    write(mine, manifest=MANIFEST.replace(old, new, 1))
+    assert (code, line) in codes(mine)
+
+
+def test_a_folder_that_is_no_template_is_no_crash(tmp_path: Path) -> None:
+    assert codes(tmp_path / "missing") == [("folder_missing", 1)]
+    assert {code for code, _ in codes(tmp_path)} == {"file_unreadable"}
+    (tmp_path / "script.sbatch.j2").write_bytes(b"\xff\xfe")
+    assert {code for code, _ in codes(tmp_path)} == {"file_unreadable"}
+
+
+def test_the_command_line_prints_file_and_line_and_fails(mine: Path) -> None:
+    good = CliRunner().invoke(command, ["check", str(mine), str(FOLDER / "ddp")])
+    assert (good.exit_code, good.output) == (0, "2 checked, nothing to complain about\n")
+    write(mine, SCRIPT.replace("srun", "#SBATCH --qos=x\nsrun"))
+    bad = CliRunner().invoke(command, ["check", str(mine)])
+    assert bad.exit_code == 1
+    assert f"{mine}/script.sbatch.j2:6: #SBATCH after the first command" in bad.output
+
+
+def test_the_command_line_lists_them(tmp_path: Path, mine: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(mine, home / "sbatch_templates/mine")
+    (home / "sbatch_templates/bad").mkdir()
+    listed = CliRunner().invoke(command, ["list"], env={"SLUICE_HOME": str(home)})
+    assert listed.exit_code == 0
+    for name in ("ddp", "single-gpu", "command", "mine"):
+        assert f"{name}\t" in listed.output
+    assert "bad/manifest.toml:1:" in listed.stderr
+
+
+def test_the_assets_are_found() -> None:
+    assert (assets() / "sbatch_templates/_shared/prologue.sh.j2").is_file()
