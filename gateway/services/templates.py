@@ -63,7 +63,7 @@ def _finalize(value: object) -> object:
     if isinstance(value, tuple | list):
         return " ".join(str(_finalize(word)) for word in value)
     if isinstance(value, str):
-        return shlex.quote(_inert(value))
+        return shlex.quote(_inert(str(value)))
     raise TypeError(f"{type(value).__name__} cannot stand in a script")
 
 
