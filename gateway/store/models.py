@@ -142,7 +142,8 @@ class Job(Base):
         Index(None, "partition", "submit_time"),
         Index(None, "qos", "submit_time"),
         Index(None, "template", "submit_time"),
-        Index(None, "name", "submit_time"),
+        # The operator class lets PostgreSQL look for a beginning whatever its collation.
+        Index(None, "name", "submit_time", postgresql_ops={"name": "text_pattern_ops"}),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

@@ -88,7 +88,13 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_job_group_name_submit_time"), "job", ["group_name", "submit_time"], unique=False
     )
-    op.create_index(op.f("ix_job_name_submit_time"), "job", ["name", "submit_time"], unique=False)
+    op.create_index(
+        op.f("ix_job_name_submit_time"),
+        "job",
+        ["name", "submit_time"],
+        unique=False,
+        postgresql_ops={"name": "text_pattern_ops"},
+    )
     op.create_index(
         op.f("ix_job_partition_submit_time"), "job", ["partition", "submit_time"], unique=False
     )

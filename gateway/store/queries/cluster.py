@@ -1,0 +1,176 @@
+"""The cluster as the last poll saw it: free cards, nodes, partitions, who waits."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from gateway.core.states import JobState
+from gateway.store.models import NodeNow, PartitionNow, QosNow, QueueNow
+from gateway.store.queries.health import PollRow, poll
+from gateway.wire.codec import parse
+from gateway.wire.messages import Node, Partition, Qos
+
+MOST_SUMS = 100
+_PENDING = tuple(state.value for state in JobState if state.is_pending)
+
+# Slurm's words for a node that starts nothing new. A node that saves power is not among them:
+# Slurm wakes it for a job.
+_OUT_OF_SERVICE = frozenset(
+    [
+        "DOWN",
+        "DRAIN",
+        "DRAINED",
+        "DRAINING",
+        "FAIL",
+        "FAILING",
+        "ERROR",
+        "FUTURE",
+        "INVALID",
+        "INVALID_REG",
+        "MAINT",
+        "MAINTENANCE",
+        "NOT_RESPONDING",
+        "NO_RESPOND",
+        "REBOOT",
+        "REBOOT_ISSUED",
+        "REBOOT_REQUESTED",
+        "UNKNOWN",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCard:
+    """A node in the grid. `down` GPUs are those that are not used and cannot be had."""
+
+    node: Node
+    used: int
+    free: int
+    down: int
+
+    @property
+    def in_service(self) -> bool:
+        return in_service(self.node.state)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeUse:
+    """The cards of one type; `total` = used + free + down."""
+
+    gpu_type: str
+    total: int
+    used: int
+    free: int
+    down: int
+    waiting_jobs: int
+    waiting_gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitSum:
+    """Who waits, by one word: a partition, a GPU type, a group or a reason."""
+
+    word: str | None
+    jobs: int
+    gpus: int
+    oldest_eligible: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    types: tuple[TypeUse, ...]
+    nodes: tuple[NodeCard, ...]
+    partitions: tuple[Partition, ...]
+    waiting_by_partition: tuple[WaitSum, ...]
+    waiting_by_type: tuple[WaitSum, ...]
+    waiting_by_group: tuple[WaitSum, ...]
+    waiting_by_reason: tuple[WaitSum, ...]
+    queue_poll: PollRow | None
+    cluster_poll: PollRow | None
+
+
+def cluster(session: Session) -> Cluster:
+    """All of the cluster page. It reads sums, never the jobs."""
+    cards = nodes(session)
+    by_type = _waiting(session, QueueNow.gpu_type)
+    return Cluster(
+        types=_types(cards, by_type),
+        nodes=cards,
+        partitions=partitions(session),
+        waiting_by_partition=_waiting(session, QueueNow.partition),
+        waiting_by_type=by_type,
+        waiting_by_group=_waiting(session, QueueNow.group),
+        waiting_by_reason=_waiting(session, QueueNow.reason),
+        queue_poll=poll(session, "queue"),
+        cluster_poll=poll(session, "cluster"),
+    )
+
+
+def nodes(session: Session) -> tuple[NodeCard, ...]:
+    facts = session.scalars(select(NodeNow.facts).order_by(NodeNow.name))
+    return tuple(_card(parse(Node, one)) for one in facts)
+
+
+def partitions(session: Session) -> tuple[Partition, ...]:
+    facts = session.scalars(select(PartitionNow.facts).order_by(PartitionNow.name))
+    return tuple(parse(Partition, one) for one in facts)
+
+
+def qos(session: Session) -> tuple[Qos, ...]:
+    facts = session.scalars(select(QosNow.facts).order_by(QosNow.name))
+    return tuple(parse(Qos, one) for one in facts)
+
+
+def in_service(state: str) -> bool:
+    """Whether Slurm may start something on a node in this state."""
+    words = {word.strip("*~#!%$@^-") for word in state.upper().split("+")}
+    return not words & _OUT_OF_SERVICE
+
+
+def _card(node: Node) -> NodeCard:
+    used = min(node.gpus_used, node.gpus)
+    unused = node.gpus - used
+    if in_service(node.state):
+        return NodeCard(node, used, unused, 0)
+    return NodeCard(node, used, 0, unused)
+
+
+def _types(cards: Iterable[NodeCard], waiting: Iterable[WaitSum]) -> tuple[TypeUse, ...]:
+    queued = {one.word: one for one in waiting}
+    by_type: dict[str, list[NodeCard]] = {}
+    for card in cards:
+        if card.node.gpus:
+            by_type.setdefault(card.node.gpu_type or "gpu", []).append(card)
+    return tuple(_use(name, by_type[name], queued.get(name)) for name in sorted(by_type))
+
+
+def _use(name: str, cards: list[NodeCard], waiting: WaitSum | None) -> TypeUse:
+    return TypeUse(
+        gpu_type=name,
+        total=sum(card.node.gpus for card in cards),
+        used=sum(card.used for card in cards),
+        free=sum(card.free for card in cards),
+        down=sum(card.down for card in cards),
+        waiting_jobs=waiting.jobs if waiting else 0,
+        waiting_gpus=waiting.gpus if waiting else 0,
+    )
+
+
+def _waiting(
+    session: Session, word: InstrumentedAttribute[str] | InstrumentedAttribute[str | None]
+) -> tuple[WaitSum, ...]:
+    jobs, gpus = func.sum(QueueNow.jobs), func.sum(QueueNow.gpus)
+    query = (
+        select(word, jobs, gpus, func.min(QueueNow.oldest_eligible))
+        .where(QueueNow.state.in_(_PENDING))
+        .group_by(word)
+        .order_by(gpus.desc(), jobs.desc(), word)
+        .limit(MOST_SUMS)
+    )
+    return tuple(
+        WaitSum(found, int(jobs), int(gpus), oldest)
+        for found, jobs, gpus, oldest in session.execute(query)
+    )
