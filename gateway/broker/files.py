@@ -83,7 +83,7 @@ class Files:
         try:
             size = os.fstat(handle).st_size
             start = max(0, size + offset) if offset < 0 else offset
-            return _chunk(os.pread(handle, limit, start), start, size, cut=offset < 0)
+            return chunk(os.pread(handle, limit, start), start, size, cut=offset < 0)
         finally:
             os.close(handle)
 
@@ -102,7 +102,7 @@ def _open(path: str, flags: int) -> int:
         raise BrokerRefused(path, code="file_missing") from error
 
 
-def _chunk(raw: bytes, start: int, size: int, *, cut: bool) -> dict[str, Any]:
+def chunk(raw: bytes, start: int, size: int, *, cut: bool) -> dict[str, Any]:
     """Whole characters only: one that is cut at the edge is left for the next read."""
     head = _continuation_bytes(raw) if cut and start else 0
     start, raw = start + head, raw[head:]

@@ -21,6 +21,8 @@ _PR_SET_PDEATHSIG = 1
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CHUNK = 1 << 16
+_REAP_TRIES = 100
+_REAP_PAUSE_SECONDS = 0.0003
 
 
 def as_person(account: Account, work: Callable[[], Any], *, timeout_seconds: float) -> Any:
@@ -111,12 +113,14 @@ def _write_all(writer: int, raw: bytes) -> None:
 
 
 def _end(child: int) -> None:
-    """Kill and reap. A child stuck in a dead file system cannot be killed: leave it behind."""
-    for _ in range(20):
+    """Reap, killing what does not end by itself. A child stuck in a dead file system cannot
+    be killed: leave it behind."""
+    for attempt in range(_REAP_TRIES):
         if os.waitpid(child, os.WNOHANG)[0]:
             return
-        os.kill(child, signal.SIGKILL)
-        time.sleep(0.002)
+        if attempt == _REAP_TRIES // 2:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(_REAP_PAUSE_SECONDS)
 
 
 def _answer(raw: bytes) -> Any:

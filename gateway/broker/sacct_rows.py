@@ -59,7 +59,7 @@ def _record(row: Mapping[str, Any], uids: Uids) -> m.RunRecord:
         exit_code=code,
         exit_signal=signal,
         restarts=_at_least_zero(row.get("restart_cnt", 0)),
-        reason=_text(row["state"].get("reason")),
+        reason=_reason(row["state"].get("reason")),
         working_directory=_text(row["working_directory"]) or "",
         comment=_text(row["comment"].get("job")),
         array_job_id=array_id,
@@ -80,6 +80,11 @@ def _state(current: Any) -> str:
     if not states or not all(isinstance(state, str) and state for state in states):
         raise ValueError(f"no state: {current!r}")
     return "+".join(states)
+
+
+def _reason(value: Any) -> str | None:
+    reason = _text(value)
+    return None if reason == "None" else reason
 
 
 def _exit(exit_code: Mapping[str, Any]) -> tuple[int | None, int | None]:

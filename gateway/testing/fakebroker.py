@@ -1,0 +1,373 @@
+"""FakeBroker: the port's promises in memory, with a clock of its own and faults on demand."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from gateway.broker.checks import check_submit
+from gateway.broker.service import accepted, asked_shape, job_shape
+from gateway.core.limits import partition_refusal, time_limit_refusal
+from gateway.core.readback import differences
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
+from gateway.testing import fakejobs
+from gateway.testing.fakefiles import FakeFiles
+from gateway.testing.fakejobs import FakeJob
+from gateway.testing.fakesite import FakePartition, FakePerson, FakeSite, lab
+from gateway.wire import messages as m
+from gateway.wire.guard import inside_transaction
+
+T = TypeVar("T")
+BEGIN = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+_SYSTEM = frozenset({"daemon", "munge", "nobody", "slurm", "www-data"})
+
+
+class FakeBroker:
+    """The contract tests run on this and on the real one.
+
+    `now` moves only by `advance`. A job runs until `finish`, its time limit, or `run_seconds`.
+    """
+
+    def __init__(
+        self,
+        site: FakeSite | None = None,
+        *,
+        now: datetime = BEGIN,
+        run_seconds: float | None = None,
+    ) -> None:
+        self.site = site or lab()
+        self.now = now
+        self.files = FakeFiles()
+        self.jobs: dict[int, FakeJob] = {}
+        self.calls: list[str] = []
+        self.unreachable = False
+        self.run_seconds = run_seconds
+        self.script_output: Callable[[FakeJob], str] = _greeting
+        self._faults: list[Exception | str] = []
+        self._next_id = 1
+        for person in self.site.people:
+            self.files.add_home(person.name)
+
+    # --- what a test does to the cluster ---
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, in steps no longer than a minute: jobs start and reach their limits."""
+        end = self.now + timedelta(seconds=seconds)
+        while self.now < end:
+            self.now = min(end, self.now + timedelta(seconds=min(60.0, max(1.0, seconds / 100))))
+            self._tick()
+
+    def finish(self, job_id: int, state: str = "COMPLETED", *, code: int = 0) -> None:
+        """End a job now, running or not."""
+        fakejobs.end_run(self.jobs[job_id], state, self.now, code=code)
+        self._tick()
+
+    def preempt(self, job_id: int) -> None:
+        """Take the job's nodes; it queues again when it may be requeued."""
+        job = self.jobs[job_id]
+        if job.request.requeue:
+            fakejobs.put_back(job, "PREEMPTED", self.now)
+        else:
+            fakejobs.end_run(job, "PREEMPTED", self.now)
+
+    def fail_node(self, job_id: int) -> None:
+        """The job's node dies: the run ends as NODE_FAIL and the job queues again."""
+        fakejobs.put_back(self.jobs[job_id], "NODE_FAIL", self.now)
+
+    def refuse_next(self, code: str) -> None:
+        """The next act is refused, and nothing happens."""
+        self._faults.append(BrokerRefused(code, code=code))
+
+    def silent_before_next(self) -> None:
+        """The next act gets no answer, and was never done."""
+        self._faults.append(BrokerSilent("silent before acting"))
+
+    def silent_after_next(self) -> None:
+        """The next act gets no answer, but was done."""
+        self._faults.append("silent after acting")
+
+    # --- the port ---
+
+    def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
+        return self._act("submit", lambda: self._submit(request))
+
+    def find(self, token: str, *, user: str, since: datetime) -> m.AcceptedJob | None:
+        self._ask("find")
+        person = self._person(user)
+        job = self._by_token(token)
+        if job is None or job.uid != person.uid or self._last_seen(job) < since:
+            return None
+        return accepted(fakejobs.queue_job(job))
+
+    def cancel(self, job_id: int, *, user: str) -> None:
+        def act() -> None:
+            job = self._own(job_id, user)
+            if job.ended:
+                raise BrokerRefused(job.state, code="already_done")
+            self.finish(job_id, "CANCELLED")
+
+        self._act("cancel", act)
+
+    def hold(self, job_id: int, *, user: str) -> None:
+        def act() -> None:
+            job = self._own(job_id, user)
+            if job.state != "PENDING":
+                code = "already_done" if job.ended else "job_not_pending"
+                raise BrokerRefused(job.state, code=code)
+            job.eligible = None
+
+        self._act("hold", act)
+
+    def release(self, job_id: int, *, user: str) -> None:
+        def act() -> None:
+            job = self._own(job_id, user)
+            if job.ended:
+                raise BrokerRefused(job.state, code="already_done")
+            job.eligible = job.eligible or self.now
+            self._tick()
+
+        self._act("release", act)
+
+    def requeue(self, job_id: int, *, user: str) -> None:
+        def act() -> None:
+            job = self._own(job_id, user)
+            if job.state == "PENDING":
+                raise BrokerRefused(job.state, code="job_pending")
+            fakejobs.put_back(job, "REQUEUED", self.now)
+
+        self._act("requeue", act)
+
+    def set_time_limit(self, job_id: int, *, user: str, minutes: int) -> None:
+        def act() -> None:
+            job = self._own(job_id, user)
+            if job.ended:
+                raise BrokerRefused(job.state, code="already_done")
+            refusal = time_limit_refusal(
+                current=job.time_limit_minutes,
+                wanted=minutes,
+                pending=job.state == "PENDING",
+                partition_max=self._partition(job.request.partition).max_minutes,
+            )
+            if refusal:
+                raise BrokerRefused(str(job_id), code=refusal)
+            job.time_limit_minutes = minutes
+
+        self._act("set-time-limit", act)
+
+    def queue(self) -> m.Queue:
+        self._ask("queue")
+        kept = [job for job in self.jobs.values() if fakejobs.is_in_queue(job, self.now)]
+        return m.Queue(tuple(fakejobs.queue_job(job) for job in kept), self.now)
+
+    def nodes(self) -> tuple[m.Node, ...]:
+        self._ask("nodes")
+        jobs = list(self.jobs.values())
+        return tuple(
+            _node(partition, name, jobs)
+            for partition in self.site.partitions
+            for name in partition.node_names()
+        )
+
+    def partitions(self) -> tuple[m.Partition, ...]:
+        self._ask("partitions")
+        return tuple(_partition(partition) for partition in self.site.partitions)
+
+    def associations(self) -> tuple[m.Association, ...]:
+        self._ask("associations")
+        return self.site.associations()
+
+    def qos(self) -> tuple[m.Qos, ...]:
+        self._ask("qos")
+        return self.site.qos
+
+    def estimate(self, request: m.SubmitRequest) -> m.Estimate:
+        self._ask("estimate")
+        self._check(request)
+        starts = [(job.start, job.time_limit_minutes) for job in self.jobs.values() if job.nodes]
+        ends = [start + timedelta(minutes=limit) for start, limit in starts if start]
+        here = [node for node in self.nodes() if request.partition in node.partitions]
+        free = [node for node in here if node.gpus - node.gpus_used >= request.gpus_per_node]
+        start = self.now if len(free) >= request.nodes else max(ends, default=self.now)
+        return m.Estimate(start_time=start, message=f"to start at {start:%Y-%m-%dT%H:%M:%S}")
+
+    def accounting(self, *, since: datetime, until: datetime) -> m.Accounting:
+        self._ask("accounting")
+        runs: list[m.RunRecord] = []
+        for job in self.jobs.values():
+            runs += job.runs
+            if not job.ended:
+                runs.append(fakejobs.run_record(job, self.now))
+        around = [run for run in runs if _around(run, since, until)]
+        return m.Accounting(tuple(around), (), len(around))
+
+    def read_file(self, path: str, *, user: str, offset: int, max_bytes: int) -> m.FileChunk:
+        self._ask("read-file")
+        self._person(user)
+        return self.files.read(user, m.ReadFileRequest(user, path, offset, max_bytes))
+
+    def check_folder(self, path: str, *, user: str) -> m.FolderState:
+        self._ask("check-folder")
+        self._person(user)
+        return self.files.look(user, path)
+
+    # --- inside ---
+
+    def _submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
+        person = self._person(request.user)
+        check_submit(request)
+        known = self._by_token(request.token)
+        if known is not None and known.uid == person.uid:
+            return accepted(fakejobs.queue_job(known))
+        self._check(request)
+        folder = self.files.look(request.user, request.working_directory)
+        if folder.problem or not folder.writable:
+            code = f"folder_{folder.problem or 'not_permitted'}"
+            raise BrokerRefused(request.working_directory, code=code)
+        job = self._new_job(request, job_id=self._next_id)
+        self._next_id += 1
+        found = fakejobs.queue_job(job)
+        if differences(asked_shape(request), job_shape(found)):
+            raise BrokerRefused("differs", code="accepted_differs")
+        self.jobs[job.job_id] = job
+        return accepted(found)
+
+    def _new_job(self, request: m.SubmitRequest, *, job_id: int) -> FakeJob:
+        return FakeJob(
+            job_id=job_id,
+            request=request,
+            uid=self._person(request.user).uid,
+            submit=self.now,
+            eligible=self.now,
+            time_limit_minutes=request.time_limit_minutes,
+        )
+
+    def _check(self, request: m.SubmitRequest) -> None:
+        check_submit(request)
+        partition = self._partition(request.partition)
+        refusal = partition_refusal(
+            nodes=request.nodes,
+            minutes=request.time_limit_minutes,
+            partition_nodes=partition.node_count,
+            max_nodes=None,
+            max_minutes=partition.max_minutes,
+        )
+        if refusal:
+            raise BrokerRefused(request.partition, code=refusal)
+        mine = [a for a in self.site.associations() if a.user == request.user]
+        group = next((a for a in mine if a.account == request.account), None)
+        if group is None:
+            raise BrokerRefused(request.account, code="invalid_account")
+        if request.qos not in group.qos:
+            raise BrokerRefused(request.qos, code="invalid_qos")
+        too_many = request.gpus_per_node > partition.gpus_per_node
+        wrong_kind = request.gpu_type not in (None, partition.gpu_type)
+        if too_many or wrong_kind or request.cpus_per_task > partition.cpus_per_node:
+            raise BrokerRefused(request.partition, code="node_config_unavailable")
+
+    def _tick(self) -> None:
+        for job in self.jobs.values():
+            if job.state != "RUNNING" or job.start is None:
+                continue
+            if self.now - job.start >= timedelta(minutes=job.time_limit_minutes):
+                fakejobs.end_run(job, "TIMEOUT", self.now)
+            elif self.run_seconds and self.now - job.start >= timedelta(seconds=self.run_seconds):
+                fakejobs.end_run(job, "COMPLETED", self.now)
+        before = {job.job_id for job in self.jobs.values() if job.state == "RUNNING"}
+        fakejobs.start_what_fits(self.site, list(self.jobs.values()), self.now)
+        for job in self.jobs.values():
+            if job.state == "RUNNING" and job.job_id not in before:
+                path = fakejobs.output_path(job)
+                self.files.append(path, job.request.user, self.script_output(job))
+
+    def _act(self, name: str, act: Callable[[], T]) -> T:
+        self._ask(name)
+        fault = self._faults.pop(0) if self._faults else None
+        if isinstance(fault, Exception):
+            raise fault
+        if fault is None:
+            return act()
+        with suppress(BrokerRefused):
+            act()
+        raise BrokerSilent(fault)
+
+    def _ask(self, name: str) -> None:
+        if inside_transaction.get():
+            raise RuntimeError(f"{name}: a call to the broker inside a transaction")
+        self.calls.append(name)
+        if self.unreachable:
+            raise BrokerUnreachable("made unreachable")
+
+    def _person(self, name: str) -> FakePerson:
+        if name == "root":
+            raise BrokerRefused(name, code="root_refused")
+        if name in _SYSTEM:
+            raise BrokerRefused(name, code="system_account")
+        person = self.site.person(name)
+        if person is None:
+            raise BrokerRefused(name, code="unknown_user")
+        return person
+
+    def _partition(self, name: str) -> FakePartition:
+        partition = self.site.partition(name)
+        if partition is None:
+            raise BrokerRefused(name, code="invalid_partition")
+        return partition
+
+    def _own(self, job_id: int, user: str) -> FakeJob:
+        person = self._person(user)
+        job = self.jobs.get(job_id)
+        if job is None or not fakejobs.is_in_queue(job, self.now):
+            raise BrokerRefused(str(job_id), code="invalid_job_id")
+        if job.uid != person.uid:
+            raise BrokerRefused(str(job_id), code="not_owner")
+        return job
+
+    def _by_token(self, token: str) -> FakeJob | None:
+        return next((job for job in self.jobs.values() if job.request.token == token), None)
+
+    def _last_seen(self, job: FakeJob) -> datetime:
+        return self.now if fakejobs.is_in_queue(job, self.now) else job.end or self.now
+
+
+def _node(partition: FakePartition, name: str, jobs: list[FakeJob]) -> m.Node:
+    gpus, cpus = fakejobs.used_gpus(name, jobs), fakejobs.used_cpus(name, jobs)
+    full = cpus >= partition.cpus_per_node
+    return m.Node(
+        name=name,
+        state="ALLOCATED" if full else "MIXED" if cpus else "IDLE",
+        reason=None,
+        partitions=(partition.name,),
+        cpus=partition.cpus_per_node,
+        cpus_used=cpus,
+        memory_mb=256_000,
+        gpu_type=partition.gpu_type,
+        gpus=partition.gpus_per_node,
+        gpus_used=gpus,
+    )
+
+
+def _partition(partition: FakePartition) -> m.Partition:
+    return m.Partition(
+        name=partition.name,
+        state="UP",
+        is_default=partition.is_default,
+        nodes=partition.node_count,
+        max_time_minutes=partition.max_minutes,
+        default_time_minutes=60,
+        max_nodes=None,
+        allow_accounts=(),
+        deny_accounts=(),
+        allow_qos=(),
+        deny_qos=(),
+        gpu_types=(partition.gpu_type,) if partition.gpu_type else (),
+    )
+
+
+def _around(run: m.RunRecord, since: datetime, until: datetime) -> bool:
+    """sacct's meaning of its bounds: what was around between them, not what ended there."""
+    begin = run.eligible_time or run.submit_time
+    return begin <= until and (run.end_time is None or run.end_time >= since)
+
+
+def _greeting(job: FakeJob) -> str:
+    return f"job {job.job_id} on {','.join(job.nodes)}\n"

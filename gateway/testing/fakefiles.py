@@ -1,0 +1,78 @@
+"""Files of FakeBroker: a dictionary, with owners, links and FIFOs."""
+
+import posixpath
+from dataclasses import dataclass, field
+
+from gateway.broker.files import MAX_CHUNK_BYTES, chunk
+from gateway.errors import BrokerRefused
+from gateway.wire import messages as m
+
+
+@dataclass(slots=True)
+class FakeFiles:
+    """`owners` names the owner of each file and folder; nobody else may touch it."""
+
+    areas: tuple[str, ...] = ("/home",)
+    owners: dict[str, str] = field(default_factory=lambda: {"/etc/shadow": "root", "/etc": "root"})
+    contents: dict[str, bytes] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    fifos: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=lambda: {"/etc"})
+
+    def add_home(self, user: str) -> None:
+        self.add_folder(f"/home/{user}", user)
+
+    def add_folder(self, path: str, owner: str) -> None:
+        self.folders.add(path)
+        self.owners[path] = owner
+
+    def write(self, path: str, owner: str, text: str) -> None:
+        self.contents[path] = text.encode()
+        self.owners[path] = owner
+
+    def append(self, path: str, owner: str, text: str) -> None:
+        self.contents[path] = self.contents.get(path, b"") + text.encode()
+        self.owners[path] = owner
+
+    def read(self, user: str, request: m.ReadFileRequest) -> m.FileChunk:
+        real = self._resolve(user, request.path)
+        if real in self.fifos or real in self.folders:
+            raise BrokerRefused(real, code="file_not_regular")
+        if not self._inside(real):
+            raise BrokerRefused(real, code="file_outside")
+        if real not in self.contents:
+            raise BrokerRefused(real, code="file_missing")
+        if self.owners.get(real) != user:
+            raise BrokerRefused(real, code="file_not_permitted")
+        raw, offset = self.contents[real], request.offset
+        start = max(0, len(raw) + offset) if offset < 0 else offset
+        end = start + max(1, min(request.max_bytes, MAX_CHUNK_BYTES))
+        return m.FileChunk(**chunk(raw[start:end], start, len(raw), cut=offset < 0))
+
+    def look(self, user: str, path: str) -> m.FolderState:
+        if not path.startswith("/"):
+            return m.FolderState(path, "missing", writable=False)
+        real = self.links.get(path, path)
+        if real not in self.folders:
+            parent = posixpath.dirname(real)
+            hidden = self.owners.get(parent, user) != user
+            known = real in self.contents
+            problem = "not_permitted" if hidden else "not_a_folder" if known else "missing"
+            return m.FolderState(path, problem, writable=False)
+        if not self._inside(real):
+            return m.FolderState(real, "outside", writable=False)
+        if self.owners.get(real) != user:
+            return m.FolderState(real, "not_permitted", writable=False)
+        return m.FolderState(real, None, writable=True)
+
+    def _resolve(self, user: str, path: str) -> str:
+        if not path.startswith("/"):
+            raise BrokerRefused(path, code="file_missing")
+        real = self.links.get(path, path)
+        parent = posixpath.dirname(real)
+        if self._inside(real) and self.owners.get(parent, user) != user:
+            raise BrokerRefused(real, code="file_not_permitted")
+        return real
+
+    def _inside(self, path: str) -> bool:
+        return any(path.startswith(f"{area}/") for area in self.areas)

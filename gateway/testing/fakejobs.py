@@ -1,0 +1,188 @@
+"""Jobs of FakeBroker: when they start, end, are requeued, and what accounting keeps of them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from gateway.testing.fakesite import FakePartition, FakeSite
+from gateway.wire import messages as m
+
+ENDED = frozenset({"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"})
+_KEPT = timedelta(seconds=300)  # slurmctld's MinJobAge
+
+
+@dataclass(slots=True)
+class FakeJob:
+    """`eligible` None means held. `runs` are the rows that accounting already closed."""
+
+    job_id: int
+    request: m.SubmitRequest
+    uid: int
+    submit: datetime
+    eligible: datetime | None
+    time_limit_minutes: int
+    state: str = "PENDING"
+    start: datetime | None = None
+    end: datetime | None = None
+    nodes: tuple[str, ...] = ()
+    restarts: int = 0
+    exit_code: int = 0
+    exit_signal: int | None = None
+    runs: list[m.RunRecord] = field(default_factory=list)
+
+    @property
+    def gpus(self) -> int:
+        return self.request.nodes * self.request.gpus_per_node
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    def reason(self) -> str | None:
+        if self.state != "PENDING":
+            return None
+        return "JobHeldUser" if self.eligible is None else "Resources"
+
+
+def start_what_fits(site: FakeSite, jobs: list[FakeJob], now: datetime) -> None:
+    """By QoS priority, then age. A smaller one may pass a larger one, as with backfill."""
+    waiting = [job for job in jobs if job.state == "PENDING" and job.eligible is not None]
+    waiting.sort(key=lambda job: (-site.priority(job.request.qos), job.submit, job.job_id))
+    for job in waiting:
+        partition = site.partition(job.request.partition)
+        if partition is None or job.eligible is None or job.eligible > now:
+            continue
+        free = [name for name in partition.node_names() if _fits(partition, name, job, jobs)]
+        if len(free) >= job.request.nodes and _group_has_room(site, job, jobs):
+            job.state, job.start = "RUNNING", now
+            job.nodes = tuple(free[: job.request.nodes])
+
+
+def end_run(job: FakeJob, state: str, now: datetime, *, code: int = 0, signal: int = 0) -> None:
+    """Close the run, or the wait of a job that never started."""
+    job.state, job.end = state, now
+    job.exit_code, job.exit_signal = code, signal or None
+    job.runs.append(run_record(job, now))
+
+
+def put_back(job: FakeJob, state: str, now: datetime) -> None:
+    """Requeue: Slurm closes the run under `state`, and sets the submit time anew."""
+    end_run(job, state, now)
+    job.state, job.submit, job.eligible = "PENDING", now, now
+    job.start = job.end = None
+    job.nodes, job.restarts = (), job.restarts + 1
+
+
+def is_in_queue(job: FakeJob, now: datetime) -> bool:
+    """slurmctld forgets what ended some minutes ago."""
+    return job.end is None or now - job.end < _KEPT
+
+
+def used_gpus(name: str, jobs: list[FakeJob]) -> int:
+    return sum(job.request.gpus_per_node for job in jobs if _holds(job, name))
+
+
+def used_cpus(name: str, jobs: list[FakeJob]) -> int:
+    return sum(job.request.cpus_per_task for job in jobs if _holds(job, name))
+
+
+def run_record(job: FakeJob, now: datetime) -> m.RunRecord:
+    started = job.start is not None
+    elapsed = int(((job.end or now) - job.start).total_seconds()) if job.start else 0
+    wanted = job.request
+    tres = _tres(job)
+    return m.RunRecord(
+        job_id=job.job_id,
+        user=wanted.user,
+        uid=job.uid,
+        name=wanted.name,
+        account=wanted.account,
+        partition=wanted.partition,
+        qos=wanted.qos,
+        state=job.state,
+        submit_time=job.submit,
+        eligible_time=job.eligible,
+        start_time=job.start,
+        end_time=job.end,
+        elapsed_seconds=elapsed,
+        suspended_seconds=0,
+        time_limit_minutes=job.time_limit_minutes,
+        nodes=len(job.nodes),
+        cpus=wanted.nodes * wanted.cpus_per_task,
+        alloc_tres=tres if started else "",
+        req_tres=tres,
+        node_list=",".join(job.nodes) or None,
+        exit_code=job.exit_code,
+        exit_signal=job.exit_signal,
+        restarts=job.restarts,
+        reason=job.reason(),
+        working_directory=wanted.working_directory,
+        comment=f"sluice:{wanted.token}",
+    )
+
+
+def queue_job(job: FakeJob) -> m.QueueJob:
+    wanted = job.request
+    return m.QueueJob(
+        job_id=job.job_id,
+        user=wanted.user,
+        uid=job.uid,
+        name=wanted.name,
+        account=wanted.account,
+        partition=wanted.partition,
+        qos=wanted.qos,
+        state=job.state,
+        reason=job.reason(),
+        submit_time=job.submit,
+        eligible_time=job.eligible,
+        start_time=job.start,
+        end_time=job.end,
+        estimated_start=None,
+        time_limit_minutes=job.time_limit_minutes,
+        nodes=wanted.nodes,
+        cpus=wanted.nodes * wanted.cpus_per_task,
+        gpus=job.gpus,
+        gpu_type=wanted.gpu_type if job.gpus else None,
+        node_list=",".join(job.nodes) or None,
+        priority=0 if job.eligible is None else 1,
+        restarts=job.restarts,
+        exit_code=job.exit_code if job.ended else None,
+        exit_signal=job.exit_signal if job.ended else None,
+        working_directory=wanted.working_directory,
+        output=output_path(job),
+        comment=f"sluice:{wanted.token}",
+    )
+
+
+def output_path(job: FakeJob) -> str:
+    path = job.request.output.replace("%j", str(job.job_id)).replace("%x", job.request.name)
+    return path if path.startswith("/") else f"{job.request.working_directory}/{path}"
+
+
+def _fits(partition: FakePartition, name: str, job: FakeJob, jobs: list[FakeJob]) -> bool:
+    gpus = partition.gpus_per_node - used_gpus(name, jobs)
+    cpus = partition.cpus_per_node - used_cpus(name, jobs)
+    return gpus >= job.request.gpus_per_node and cpus >= job.request.cpus_per_task
+
+
+def _group_has_room(site: FakeSite, job: FakeJob, jobs: list[FakeJob]) -> bool:
+    limit = site.group_gpus.get(job.request.account)
+    used = sum(
+        other.gpus
+        for other in jobs
+        if other.state == "RUNNING" and other.request.account == job.request.account
+    )
+    return limit is None or used + job.gpus <= limit
+
+
+def _holds(job: FakeJob, name: str) -> bool:
+    return job.state == "RUNNING" and name in job.nodes
+
+
+def _tres(job: FakeJob) -> str:
+    wanted = job.request
+    pairs = [f"cpu={wanted.nodes * wanted.cpus_per_task}", f"node={wanted.nodes}"]
+    if job.gpus:
+        pairs.append(f"gres/gpu={job.gpus}")
+        if wanted.gpu_type:
+            pairs.append(f"gres/gpu:{wanted.gpu_type}={job.gpus}")
+    return ",".join(pairs)
