@@ -82,7 +82,7 @@ def cancel_duplicates(
                 "duplicate_cancelled",
                 at=now,
                 submission_id=duplicate.submission_id,
-                slurm_id=duplicate.slurm_id,
+                detail={"slurm_id": duplicate.slurm_id},
             )
         cancelled += 1
     return cancelled

@@ -27,7 +27,7 @@ def add(
     person_id: int | None = None,
     job_id: int | None = None,
     submission_id: int | None = None,
-    **detail: Any,
+    detail: dict[str, Any] | None = None,
 ) -> None:
     row = {
         "kind": kind,
@@ -35,7 +35,7 @@ def add(
         "person_id": person_id,
         "job_id": job_id,
         "submission_id": submission_id,
-        "detail": detail,
+        "detail": detail or {},
     }
     session.execute(insert(Event).values(row))
 

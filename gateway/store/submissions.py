@@ -142,13 +142,24 @@ def claim_to_find(session: Session, submission_id: int, *, now: datetime, until:
 
 
 def accept(session: Session, submission_id: int, *, job_id: int) -> bool:
-    """Slurm has it. True from any state but accepted: a yes is a fact, whoever learns of it."""
+    """Slurm has it: a fact, whoever learns of it and whatever was believed before."""
     statement = (
         update(Submission)
-        .where(Submission.id == submission_id, Submission.state != "accepted")
+        .where(Submission.id == submission_id, Submission.job_id.is_(None))
         .values(state="accepted", job_id=job_id, **_settled(), error_code=None, error_text=None)
     )
     return _changed(session, statement)
+
+
+def mark_mismatch(session: Session, submission_id: int, *, code: str, text: str) -> None:
+    """Slurm accepted another job than the one asked for; that job has been cancelled."""
+    statement = (
+        update(Submission)
+        .where(Submission.id == submission_id)
+        .values(state="refused", error_code=code, error_text=text, **_settled())
+        .execution_options(synchronize_session=False)
+    )
+    session.execute(statement)
 
 
 def refuse(session: Session, submission_id: int, *, claim: datetime, code: str, text: str) -> bool:

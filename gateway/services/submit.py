@@ -1,0 +1,151 @@
+"""Press Submit: judge, look at the folder, keep the submission, and try to deliver it once.
+
+The submission is stored before Slurm is called, with the token that finds its job again. A form
+posted twice is one submission, whichever process meets it.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+
+from gateway.brokerclient.port import Broker
+from gateway.core.access import Permission, Viewer
+from gateway.core.ask import Ask, FieldProblem
+from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refused
+from gateway.services import deliver
+from gateway.services.draft import Draft, InvalidAsk, draft, expand_home, in_folder
+from gateway.services.environments import Environment
+from gateway.services.offer import offer as read_offer
+from gateway.services.templates import Catalogue
+from gateway.store import events, submissions
+from gateway.store.uow import Begin
+from gateway.wire import codec
+from gateway.wire import messages as m
+
+__all__ = ["InvalidAsk", "ask_of", "ask_of_job", "submit"]
+
+_LONGEST_KEY = 64
+
+
+def submit(
+    ask: Ask,
+    *,
+    form_key: str,
+    viewer: Viewer,
+    begin: Begin,
+    broker: Broker,
+    catalogue: Catalogue,
+    environments: Sequence[Environment],
+    now: datetime,
+    cluster: str = "cluster",
+) -> int:
+    """The submission's id, the same one for the same `form_key`.
+
+    Raises InvalidAsk with problems at fields, Refused, BrokerRefused when the broker will not
+    look at this person's folder, or Busy when nothing could be kept. A broker that is away is
+    no error: the submission waits in the outbox and its state says so.
+    """
+    if not 0 < len(form_key) <= _LONGEST_KEY or not viewer.may(Permission.SUBMIT_JOB):
+        raise Refused("bad_request")
+    with begin() as session:
+        first = submissions.by_form_key(session, person_id=viewer.person_id, form_key=form_key)
+    if first is not None:
+        return first
+    made = _looked_at(
+        draft(
+            ask,
+            viewer=viewer,
+            offer=read_offer(viewer, begin=begin),
+            catalogue=catalogue,
+            environments=environments,
+        ),
+        viewer=viewer,
+        broker=broker,
+    )
+    new = _new(ask, made, form_key=form_key, viewer=viewer, cluster=cluster)
+    with begin() as session:
+        submission_id, is_new = submissions.add(session, new, now=now)
+        if is_new:
+            events.add(
+                session,
+                "submitted",
+                at=now,
+                submission_id=submission_id,
+                person_id=viewer.person_id,
+            )
+            claimed = deliver.claim(session, submission_id, now=now)
+    if is_new and claimed is not None:
+        try:
+            deliver.carry_out(claimed, begin=begin, broker=broker, now=now)
+        except Busy:
+            # It is stored and marked as sent: the outbox finds its job by the token.
+            return submission_id
+    return submission_id
+
+
+def ask_of(submission_id: int, *, viewer: Viewer, begin: Begin) -> Ask:
+    """One's own earlier values, as typed, for "resubmit with changes"."""
+    with begin() as session:
+        row = submissions.get(session, submission_id)
+    return _own_ask(row, viewer)
+
+
+def ask_of_job(job_id: int, *, viewer: Viewer, begin: Begin) -> Ask:
+    """The same, from the job's page. NotFound for jobs that the portal did not make."""
+    with begin() as session:
+        row = submissions.of_job(session, job_id)
+    return _own_ask(row, viewer)
+
+
+def _own_ask(row: submissions.SubmissionRow | None, viewer: Viewer) -> Ask:
+    if row is None or row.person_id != viewer.person_id:
+        raise NotFound("submission")
+    return codec.parse(Ask, row.ask)
+
+
+def _looked_at(made: Draft, *, viewer: Viewer, broker: Broker) -> Draft:
+    """The draft in the folder as the broker sees it, or InvalidAsk."""
+    if made.request is None or made.problems:
+        raise InvalidAsk(made.problems)
+    typed = made.reading.working_directory or ""
+    try:
+        state = _folder(typed, viewer=viewer, broker=broker)
+    except (BrokerUnreachable, BrokerSilent):
+        return made  # the broker looks again when it submits
+    problem = state.problem or (None if state.writable else "not_permitted")
+    if problem is not None:
+        raise InvalidAsk((FieldProblem("working_directory", f"folder_{problem}"),))
+    # A path is kept as typed: links that the person goes by may be moved later.
+    folder = state.path if typed.startswith("~") else made.request.working_directory
+    found = in_folder(made, folder)
+    if found.problems:
+        raise InvalidAsk(found.problems)
+    return found
+
+
+def _folder(typed: str, *, viewer: Viewer, broker: Broker) -> m.FolderState:
+    state = broker.check_folder(typed, user=viewer.unix_user)
+    if state.problem == "missing" and typed.startswith("~") and state.path == typed:
+        # A broker that does not read `~`: homes are where they usually are.
+        return broker.check_folder(expand_home(typed, viewer.unix_user), user=viewer.unix_user)
+    return state
+
+
+def _new(
+    ask: Ask, made: Draft, *, form_key: str, viewer: Viewer, cluster: str
+) -> submissions.NewSubmission:
+    assert made.request is not None
+    token = secrets.token_hex(16)
+    request = codec.dump(replace(made.request, token=token, script=""))
+    del request["script"]
+    return submissions.NewSubmission(
+        token=token,
+        form_key=form_key,
+        person_id=viewer.person_id,
+        cluster=cluster,
+        template=ask.template,
+        ask=asdict(ask),
+        request=request,
+        script=made.request.script,
+    )
