@@ -137,7 +137,9 @@ class _Attempt:
         return self._accepted(found) if found else self._denied()
 
     def _accepted(self, accepted: m.AcceptedJob) -> Outcome:
-        differs = differences(_asked(self.request), _got(accepted))
+        # Found in accounting only, it is over: it says no output, and nothing can be stopped.
+        listed = accepted.output is not None
+        differs = differences(_asked(self.request), _got(accepted)) if listed else ()
         if differs and not self._cancelled(accepted):
             return self._put_back(Outcome.UNKNOWN, "accepted_differs")
         row = joblines.accepted_row(

@@ -27,10 +27,8 @@ def take(session: Session, name: str, *, holder: str, now: datetime, until: date
 
 def is_held(session: Session, name: str, *, holder: str, now: datetime) -> bool:
     """Does `holder` hold it still? Asked inside each transaction of the leader."""
-    query = (
-        select(Lease.name)
-        .where(Lease.name == name, Lease.holder == holder, Lease.expires_at > now)
-        .with_for_update(read=True)
+    query = select(Lease.name).where(
+        Lease.name == name, Lease.holder == holder, Lease.expires_at > now
     )
     return session.execute(query).scalar() is not None
 

@@ -1,0 +1,180 @@
+"""The periodic jobs. Each is safe to kill and to run again; `JOBS` is the whole list.
+
+A job that reads Slurm ticks every second and looks in the database whether a read is due, so
+that a submit in another process can ask for one.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import structlog
+
+from gateway.brokerclient.port import Broker
+from gateway.core.pace import Last, is_due, next_interval
+from gateway.services import clean_up as cleaning
+from gateway.services import deliver, link, poll
+from gateway.services import ingest as accounting
+from gateway.services import reconcile as reconciling
+from gateway.store import polls
+from gateway.store.uow import Begin
+
+log = structlog.get_logger()
+
+RECENT = timedelta(minutes=15)
+CLUSTER_SECONDS = 30.0
+POLICY_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Context:
+    """What the jobs work with. `took` and `failed` remember the last read of each kind."""
+
+    begin: Begin
+    read: Begin
+    broker: Broker
+    cluster: str
+    poll_seconds: float
+    ingest_seconds: float
+    clock: Callable[[], datetime]
+    stopwatch: Callable[[], float] = time.monotonic
+    took: dict[str, float] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    name: str
+    seconds: float
+    run: Callable[[Context], None]
+
+
+def queue(context: Context) -> None:
+    """One read of the queue for everyone."""
+
+    def read(now: datetime) -> str | None:
+        report = poll.poll_queue(
+            begin=context.begin,
+            broker=context.broker,
+            cluster=context.cluster,
+            now=now,
+            read=context.read,
+        )
+        link.cancel_duplicates(
+            report.duplicates, begin=context.begin, broker=context.broker, now=now
+        )
+        return report.error_code
+
+    _paced(context, poll.QUEUE, context.poll_seconds, read)
+
+
+def cluster(context: Context) -> None:
+    """Nodes and partitions."""
+    _paced(
+        context,
+        poll.CLUSTER,
+        CLUSTER_SECONDS,
+        lambda now: (
+            poll.poll_cluster(begin=context.begin, broker=context.broker, now=now).error_code
+        ),
+    )
+
+
+def policy(context: Context) -> None:
+    """Associations and QoS."""
+    _paced(
+        context,
+        poll.POLICY,
+        POLICY_SECONDS,
+        lambda now: (
+            poll.poll_policy(begin=context.begin, broker=context.broker, now=now).error_code
+        ),
+    )
+
+
+def ingest(context: Context) -> None:
+    """Ended jobs and their runs, from accounting."""
+
+    def read(now: datetime) -> str | None:
+        report = accounting.ingest(
+            begin=context.begin, broker=context.broker, cluster=context.cluster, now=now
+        )
+        if report.uncounted:
+            log.error("accounting_count_differs", rows=report.rows, by=report.uncounted)
+        return report.error_code
+
+    _paced(context, poll.ACCOUNTING, context.ingest_seconds, read)
+
+
+def reconcile(context: Context) -> None:
+    """Jobs that went from the queue a moment ago."""
+    _reconcile(context, recent=RECENT)
+
+
+def reconcile_old(context: Context) -> None:
+    """Jobs that went long ago and whose end nobody has told yet."""
+    _reconcile(context, recent=None)
+
+
+def outbox(context: Context) -> None:
+    """Submissions that could not be delivered, or whose outcome is unknown."""
+    deliver.deliver_due(begin=context.begin, broker=context.broker, now=context.clock())
+
+
+def clean_up(context: Context) -> None:
+    """Old sign-in failures and ended sessions."""
+    cleaning.clean_up(begin=context.begin, now=context.clock())
+
+
+JOBS = (
+    Periodic("queue", 1.0, queue),
+    Periodic("cluster", 1.0, cluster),
+    Periodic("policy", 1.0, policy),
+    Periodic("ingest", 1.0, ingest),
+    Periodic("reconcile", 30.0, reconcile),
+    Periodic("reconcile_old", 600.0, reconcile_old),
+    Periodic("outbox", 2.0, outbox),
+    Periodic("clean_up", 3600.0, clean_up),
+)
+
+
+def _reconcile(context: Context, *, recent: timedelta | None) -> None:
+    report = reconciling.reconcile(
+        begin=context.begin,
+        broker=context.broker,
+        cluster=context.cluster,
+        now=context.clock(),
+        recent=recent,
+    )
+    if report.asked:
+        log.info("reconciled", asked=report.asked, still_open=report.still_open)
+
+
+def _paced(
+    context: Context, name: str, base: float, read: Callable[[datetime], str | None]
+) -> None:
+    """Read when it is due, and set the next interval by how it went."""
+    now = context.clock()
+    with context.read() as session:
+        row = polls.get(session, name)
+    current = max(row.interval_seconds or base, base)
+    last = Last(
+        began=row.tried_at,
+        interval_seconds=current,
+        wanted_at=row.wanted_at,
+        took_seconds=context.took.get(name, 0.0),
+        failed=name in context.failed,
+    )
+    if not is_due(last, now):
+        return
+    started = context.stopwatch()
+    code = read(now)
+    took = context.took[name] = context.stopwatch() - started
+    (context.failed.add if code else context.failed.discard)(name)
+    if code:
+        log.warning("poll_failed", poll=name, code=code, seconds=round(took, 3))
+    interval = next_interval(base, current, took=took, failed=code is not None)
+    if interval != row.interval_seconds:
+        with context.begin() as session:
+            polls.set_interval(session, name, interval)
