@@ -9,8 +9,8 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from gateway.core.states import JobState
 from gateway.store.models import NodeNow, PartitionNow, QosNow, QueueNow
+from gateway.store.queries.facts import from_facts
 from gateway.store.queries.health import PollRow, poll
-from gateway.wire.codec import parse
 from gateway.wire.messages import Node, Partition, Qos
 
 MOST_SUMS = 100
@@ -19,26 +19,11 @@ _PENDING = tuple(state.value for state in JobState if state.is_pending)
 # Slurm's words for a node that starts nothing new. A node that saves power is not among them:
 # Slurm wakes it for a job.
 _OUT_OF_SERVICE = frozenset(
-    [
-        "DOWN",
-        "DRAIN",
-        "DRAINED",
-        "DRAINING",
-        "FAIL",
-        "FAILING",
-        "ERROR",
-        "FUTURE",
-        "INVALID",
-        "INVALID_REG",
-        "MAINT",
-        "MAINTENANCE",
-        "NOT_RESPONDING",
-        "NO_RESPOND",
-        "REBOOT",
-        "REBOOT_ISSUED",
-        "REBOOT_REQUESTED",
-        "UNKNOWN",
-    ]
+    {
+        *("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "FUTURE", "UNKNOWN"),
+        *("INVALID", "INVALID_REG", "MAINT", "MAINTENANCE", "NOT_RESPONDING", "NO_RESPOND"),
+        *("REBOOT", "REBOOT_ISSUED", "REBOOT_REQUESTED"),
+    }
 )
 
 
@@ -111,17 +96,17 @@ def cluster(session: Session) -> Cluster:
 
 def nodes(session: Session) -> tuple[NodeCard, ...]:
     facts = session.scalars(select(NodeNow.facts).order_by(NodeNow.name))
-    return tuple(_card(parse(Node, one)) for one in facts)
+    return tuple(_card(from_facts(Node, one)) for one in facts)
 
 
 def partitions(session: Session) -> tuple[Partition, ...]:
     facts = session.scalars(select(PartitionNow.facts).order_by(PartitionNow.name))
-    return tuple(parse(Partition, one) for one in facts)
+    return tuple(from_facts(Partition, one) for one in facts)
 
 
 def qos(session: Session) -> tuple[Qos, ...]:
     facts = session.scalars(select(QosNow.facts).order_by(QosNow.name))
-    return tuple(parse(Qos, one) for one in facts)
+    return tuple(from_facts(Qos, one) for one in facts)
 
 
 def in_service(state: str) -> bool:

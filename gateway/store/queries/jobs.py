@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from gateway.store.models import Job
 from gateway.store.queries.filters import JobFilters, Scope, Sort, StateClass
-from gateway.store.queries.search import Counted, Found, Place, count, find
+from gateway.store.queries.search import Counted, Found, Place, count, counted, find, is_exact
 
 COUNTED = 1_000
 SORTED = 1_000
@@ -107,37 +107,35 @@ def job_page(
     if place is not None and back:
         page = _page_before(session, scope, filters, place, descending=descending, limit=limit)
         place = None
+    if page is None and place is None and descending and not is_exact(scope, filters):
+        # One walk both counts and fills the page.
+        found = find(session, scope, filters, limit=COUNTED + 1)
+        page = _page(session, found, None, descending=True, limit=limit)
+        return replace(page, counted=counted(found, most=COUNTED))
     if page is None:
-        page = _page_after(session, scope, filters, place, descending=descending, limit=limit)
-    counted = count(session, scope, filters, most=COUNTED)
-    return replace(page, counted=counted)
+        found = find(session, scope, filters, limit=limit + 1, newest_first=descending, after=place)
+        page = _page(session, found, place, descending=descending, limit=limit)
+    return replace(page, counted=count(session, scope, filters, most=COUNTED))
 
 
 def class_counts(session: Session, scope: Scope, *, now: datetime) -> ClassCounts:
     """How many of the jobs in scope wait, run, have failed lately, have ended."""
 
-    def counted(word: StateClass, since: datetime | None = None) -> Counted:
+    def number(word: StateClass, since: datetime | None = None) -> Counted:
         filters = JobFilters(states=(word,), since=since)
         return count(session, scope, filters, most=COUNTED)
 
     return ClassCounts(
-        pending=counted(StateClass.PENDING),
-        running=counted(StateClass.RUNNING),
-        failed=counted(StateClass.FAILED, now - timedelta(days=7)),
-        ended=counted(StateClass.ENDED),
+        pending=number(StateClass.PENDING),
+        running=number(StateClass.RUNNING),
+        failed=number(StateClass.FAILED, now - timedelta(days=7)),
+        ended=number(StateClass.ENDED),
     )
 
 
-def _page_after(
-    session: Session,
-    scope: Scope,
-    filters: JobFilters,
-    place: Place | None,
-    *,
-    descending: bool,
-    limit: int,
+def _page(
+    session: Session, found: Found, place: Place | None, *, descending: bool, limit: int
 ) -> JobPage:
-    found = find(session, scope, filters, limit=limit + 1, newest_first=descending, after=place)
     shown = found.places[:limit]
     return JobPage(
         rows=_rows(session, [one.id for one in shown]),

@@ -90,19 +90,28 @@ def count(session: Session, scope: Scope, filters: JobFilters, *, most: int) -> 
     known = leads(scope, filters, dialect=session.get_bind().dialect.name)
     exact = next((lead for lead in known.leads if lead.is_exact), None)
     if exact is None:
-        found = find(session, scope, filters, limit=most + 1)
-        number = len(found.places)
-        return Counted(min(number, most), number > most or found.looked_to is not None)
+        return counted(find(session, scope, filters, limit=most + 1), most=most)
     way = _way(filters, newest_first=True, after=None)
     arms = _arms("id", exact, list(way.bounds))
-    counted = "DISTINCT id" if exact.doubles else "id"
+    ids = "DISTINCT id" if exact.doubles else "id"
     limit = (most + 1) * 2 if exact.doubles else most + 1
-    [(number,)] = _run(
+    [(number, _)] = _run(
         session,
-        f"SELECT count({counted}), NULL FROM ({arms} LIMIT :limit) AS few",  # noqa: S608
+        f"SELECT count({ids}), NULL FROM ({arms} LIMIT :limit) AS few",  # noqa: S608
         known.values | way.values | {"limit": limit},
     )
     return Counted(min(number, most), number > most)
+
+
+def counted(found: Found, *, most: int) -> Counted:
+    """The same from jobs found from the beginning on, with a limit of `most` + 1."""
+    number = len(found.places)
+    return Counted(min(number, most), number > most or found.looked_to is not None)
+
+
+def is_exact(scope: Scope, filters: JobFilters) -> bool:
+    """Whether one index answers it all, so that counting needs no window."""
+    return any(lead.is_exact for lead in leads(scope, filters, dialect="sqlite").leads)
 
 
 def _choose(session: Session, known: Leads, way: _Way) -> tuple[Lead, datetime | None]:

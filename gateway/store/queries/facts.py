@@ -1,0 +1,20 @@
+"""Wire messages that the poll has put into the store, back as they were."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def from_facts(kind: type[T], facts: Mapping[str, Any]) -> T:
+    """Build a flat message. It was judged when the broker sent it: judging a thousand nodes again
+    on each page view costs more than all the rest of the page."""
+    known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return kind(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in facts.items()
+            if name in known
+        }
+    )
