@@ -123,7 +123,7 @@ class Instance:
     def run(
         self, argv: Sequence[str], *, user: str | None = None, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command inside and wait for it; its output is captured, its exit code is not checked."""
+        """Run a command inside and capture its output; a failure is an exit code, not an error."""
         return subprocess.run(
             self.enter_argv(argv, user=user),
             input=stdin or "",

@@ -31,6 +31,7 @@ def of_machine(environ: Mapping[str, str] = os.environ) -> PipView:
         if PASSED.fullmatch(name) or name in CA_VARIABLES:
             env[name] = value
     env["PIP_CONFIG_FILE"] = os.devnull  # all of it is in the environment already
+    env["PIP_NO_CACHE_DIR"] = "1"  # or a copy of each download would stay in the cached tree
     env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     env["PIP_ROOT_USER_ACTION"] = "ignore"
     return PipView(env, tuple(_outermost(_paths(env.values()))))

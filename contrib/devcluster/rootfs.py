@@ -12,10 +12,11 @@ SUITE = "forky"  # the first Debian whose Slurm the current pyslurm builds again
 PYSLURM = "25.11.2"
 GUNICORN = "23.0.0"
 PACKAGES = (
-    "ca-certificates python3 python3-venv python3-dev gcc libc6-dev slurm-wlm slurmdbd slurmrestd "
-    "slurm-wlm-jwt-plugin slurm-wlm-mysql-plugin libslurm-dev slurm-wlm-basic-plugins-dev munge "
-    "mariadb-server iproute2 procps less"
-).split()
+    *("ca-certificates", "python3", "python3-venv", "python3-dev", "gcc", "libc6-dev"),
+    *("slurm-wlm", "slurmdbd", "slurmrestd", "slurm-wlm-jwt-plugin", "slurm-wlm-mysql-plugin"),
+    *("libslurm-dev", "slurm-wlm-basic-plugins-dev", "munge", "mariadb-server"),
+    *("iproute2", "procps", "less"),
+)
 VERSIONS_FILE = "etc/sluice-versions.json"
 LOG_NAME = "build.log"
 

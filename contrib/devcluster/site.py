@@ -121,13 +121,16 @@ def _parse(read: dict[str, Any]) -> Site:
         slurm_conf=str(read.get("slurm_conf", "")),
         partitions=tuple(Partition(**entry) for entry in read["partitions"]),
         qos=tuple(Qos(str(entry["name"]), tuple(entry["options"])) for entry in read["qos"]),
-        groups=tuple(
-            Group(
-                **{
-                    key: tuple(value) if isinstance(value, list) else value
-                    for key, value in entry.items()
-                }
-            )
-            for entry in read["groups"]
-        ),
+        groups=tuple(_group(entry) for entry in read["groups"]),
+    )
+
+
+def _group(entry: dict[str, Any]) -> Group:
+    return Group(
+        name=entry["name"],
+        title=entry["title"],
+        leader=entry["leader"],
+        members=tuple(entry["members"]),
+        qos=tuple(entry["qos"]),
+        limits=tuple(entry.get("limits", ())),
     )

@@ -56,7 +56,7 @@ def inside(
 
 @contextlib.contextmanager
 def _lock(folder: Path, say: Say) -> Iterator[None]:
-    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

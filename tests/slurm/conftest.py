@@ -49,3 +49,6 @@ def cluster(able: None) -> Iterator[Instance]:
     finally:
         instance.down()
         shutil.rmtree(home, ignore_errors=True)
+
+
+from broker_fixture import broker, broker_process, cluster_site  # noqa: E402, F401

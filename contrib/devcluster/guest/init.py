@@ -12,10 +12,10 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any, NoReturn
 
 HERE = Path("/run/devcluster")
 PHASE = HERE / "phase"
@@ -24,11 +24,20 @@ SLURM_FOLDERS = ("/run/slurm", "/var/lib/slurm", "/var/lib/slurm/slurmctld", str
 BRIDGE = "br0"
 MTU = "1400"
 WAIT_SECONDS = 20.0
-MARIADB = (
-    "mariadbd --user=mysql --skip-networking --innodb-snapshot-isolation=OFF "
-    "--innodb-flush-log-at-trx-commit=0 --innodb-flush-method=nosync --skip-log-bin "
-    "--innodb-buffer-pool-size=64M --innodb-lock-wait-timeout=900 --performance-schema=OFF"
-).split()
+Plan = dict[str, Any]
+MARIADB = [
+    "mariadbd",
+    "--user=mysql",
+    "--skip-networking",
+    "--innodb-snapshot-isolation=OFF",  # slurmdbd demands it
+    "--innodb-lock-wait-timeout=900",
+    # nothing outlives the instance, so nothing needs to reach a disk
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-flush-method=nosync",
+    "--skip-log-bin",
+    "--innodb-buffer-pool-size=64M",
+    "--performance-schema=OFF",
+]
 
 # slurmdbd enters by its Unix account, so there is no password to keep
 DATABASE = """
@@ -42,19 +51,19 @@ class StartError(Exception):
     pass
 
 
-def main() -> None:
+def main() -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     plan = json.loads((HERE / "plan.json").read_text())
     try:
         start(plan)
     except StartError as failed:
         note(f"failed: {failed}")
-    except Exception as failed:  # noqa: BLE001 - whatever it is, the machine must hear of it
+    except Exception as failed:  # whatever it is, the machine must hear of it
         note(f"failed: {failed!r}")
     bury_for_ever()
 
 
-def start(plan: dict) -> None:
+def start(plan: Plan) -> None:
     note("files")
     install_files(plan)
     note("munged and MariaDB")
@@ -84,7 +93,7 @@ def start(plan: dict) -> None:
     note("ready")
 
 
-def install_files(plan: dict) -> None:
+def install_files(plan: Plan) -> None:
     for path in sorted((HERE / "slurm").iterdir()):
         shutil.copy(path, Path("/etc/slurm") / path.name)
     for name in ("hosts", "hostname"):
@@ -111,7 +120,7 @@ def install_files(plan: dict) -> None:
     homes(plan)
 
 
-def homes(plan: dict) -> None:
+def homes(plan: Plan) -> None:
     for line in plan["passwd"].splitlines():
         name, _, uid, gid, *_ = line.split(":")
         home = Path("/home") / name
@@ -119,7 +128,7 @@ def homes(plan: dict) -> None:
         os.chown(home, int(uid), int(gid))
 
 
-def network(plan: dict) -> None:
+def network(plan: Plan) -> None:
     """The machine moved `uplink` in here; each node gets its own network behind a bridge."""
     socket.sethostname("head")
     uplink = plan["uplink"]
@@ -146,18 +155,11 @@ def network(plan: dict) -> None:
 
 def hold_namespaces(name: str) -> int:
     """A process that does nothing but keep the node's host name and network."""
-    ready, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.unshare(os.CLONE_NEWUTS | os.CLONE_NEWNET)
-        socket.sethostname(name)
-        os.write(tell, b".")
-        while True:
-            signal.pause()
-    os.close(tell)
-    os.read(ready, 1)
-    os.close(ready)
-    return child
+    words = ["unshare", "-u", "-n", "sh", "-c", 'hostname "$1" && exec sleep infinity', "sh", name]
+    holder = spawn(words, LOGS / "nodes.out")
+    comm = Path(f"/proc/{holder.pid}/comm")
+    wait_for(f"node {name}", lambda: comm.read_text() == "sleep\n", holder)
+    return holder.pid
 
 
 def ip(commands: str, *, inside: int | None = None) -> None:
@@ -169,7 +171,9 @@ def ip(commands: str, *, inside: int | None = None) -> None:
         raise StartError(f"network: {done.stderr.strip()}")
 
 
-def run(argv: list[str], *, user: str | None = None, stdin: object = subprocess.DEVNULL) -> None:
+def run(
+    argv: list[str], *, user: str | None = None, stdin: int | IO[str] = subprocess.DEVNULL
+) -> None:
     """Run a command to its end; daemons put themselves into the background."""
     log = LOGS / f"{Path(argv[0]).name}.out"
     with log.open("ab") as output:
@@ -180,7 +184,7 @@ def run(argv: list[str], *, user: str | None = None, stdin: object = subprocess.
         raise StartError(f"{' '.join(argv)} ended with {done.returncode}")
 
 
-def spawn(argv: list[str], log: Path, *, user: str | None = None) -> subprocess.Popen:
+def spawn(argv: list[str], log: Path, *, user: str | None = None) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
         return subprocess.Popen(
             argv,
@@ -193,7 +197,7 @@ def spawn(argv: list[str], log: Path, *, user: str | None = None) -> subprocess.
         )
 
 
-def wait_for(what: str, ready: Callable[[], bool], process: subprocess.Popen | None) -> None:
+def wait_for(what: str, ready: Callable[[], bool], process: subprocess.Popen[bytes] | None) -> None:
     end = time.monotonic() + WAIT_SECONDS
     while not ready():
         if process is not None and process.poll() is not None:
@@ -218,7 +222,9 @@ def sacctmgr(script: Path) -> None:
 def registered() -> bool:
     asked = subprocess.run(
         ["sacctmgr", "-nP", "show", "cluster", "format=controlhost"],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return bool(asked.stdout.strip())
 
@@ -248,7 +254,7 @@ def note(phase: str) -> None:
     fresh.replace(PHASE)
 
 
-def bury_for_ever() -> None:
+def bury_for_ever() -> NoReturn:
     """Orphans become our children; a restarted daemon is one more of them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     while True:
@@ -259,4 +265,4 @@ def bury_for_ever() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
