@@ -1,0 +1,62 @@
+from pathlib import Path
+
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, inspect
+
+from gateway.config import assets
+from gateway.store import schema
+from gateway.store.models import Base
+from gateway.store.uow import make_begin
+from gateway.testing.database import database
+from gateway.testing.samples import fill
+
+
+def differences(engine: Engine) -> list[object]:
+    with engine.connect() as connection:
+        return list(compare_metadata(MigrationContext.configure(connection), Base.metadata))
+
+
+def test_there_is_one_head() -> None:
+    assert len(ScriptDirectory(str(assets() / "migrations")).get_heads()) == 1
+
+
+def test_up_from_empty_equals_the_models(engine: Engine) -> None:
+    assert differences(engine) == []
+
+
+def test_down_leaves_nothing_and_up_again_equals_the_models(engine: Engine) -> None:
+    schema.downgrade(engine, "base")
+    left = set(inspect(engine).get_table_names()) - {"alembic_version"}
+    schema.upgrade(engine)
+
+    assert left == set()
+    assert differences(engine) == []
+
+
+def test_each_step_up_keeps_the_data(tmp_path: Path) -> None:
+    """Filled at the head, taken down step by step to the first tables, and up again."""
+    with database(tmp_path) as engine:
+        fill(make_begin(engine))
+        with engine.connect() as connection:
+            before = connection.exec_driver_sql("select id, name, state from job order by id").all()
+
+        schema.downgrade(engine, "0001")
+        schema.upgrade(engine)
+
+        with engine.connect() as connection:
+            after = connection.exec_driver_sql("select id, name, state from job order by id").all()
+    assert after == before
+    assert before
+
+
+def test_whether_it_is_current(tmp_path: Path) -> None:
+    with database(tmp_path, migrated=False) as engine:
+        empty = schema.is_current(engine)
+        schema.upgrade(engine, "0001")
+        older = schema.is_current(engine)
+        schema.upgrade(engine)
+        schema.upgrade(engine)
+
+        assert (empty, older, schema.is_current(engine)) == (False, False, True)
