@@ -40,6 +40,8 @@ def is_requeue_of(earlier: Stint, later: Stint) -> bool:
         return True  # where accounting does not count restarts, the times still fit
     if later.restarts <= earlier.restarts:
         return False
+    if earlier.may_return and later.restarts - earlier.restarts > 1:
+        return True  # runs between the two are not known yet, so the gap says nothing
     return earlier.end is None or later.submit - earlier.end <= REQUEUED_WITHIN
 
 
