@@ -1,0 +1,228 @@
+"""`make dev`: the web pages with a pretended Slurm and sample jobs; nothing here is real.
+
+State lies in $SLUICE_HOME/dev and is made anew at each start. Jobs start, write and end by
+themselves. Sign in as nlp-1, nlp-lead, nlp-2, vision-1 or admin with the printed password.
+"""
+
+import os
+import random
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import update
+from werkzeug._reloader import run_with_reloader
+from werkzeug.serving import run_simple
+
+from gateway.config import default_home, load_settings
+from gateway.core.access import Role
+from gateway.services import ingest, poll
+from gateway.store import models as t
+from gateway.store.schema import upgrade
+from gateway.store.uow import Begin, make_begin, make_engine
+from gateway.testing import builders as b
+from gateway.testing.fakebroker import FakeBroker
+from gateway.testing.fakejobs import FakeJob, output_path
+from gateway.web.app import create_app
+from gateway.wire import messages as m
+
+CLUSTER = "dev"
+POLL_SECONDS = 2.0
+
+
+def main(port: int) -> None:
+    """Build the sample site and serve it."""
+    home = default_home(os.environ) / "dev"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    environ = {**os.environ, "SLUICE_HOME": str(home), "SLUICE_CLUSTER_NAME": CLUSTER}
+    settings = load_settings(environ)
+    engine = make_engine(settings.database_url)
+    upgrade(engine)
+    begin = make_begin(engine)
+    broker = FakeBroker(now=datetime.now(UTC) - timedelta(hours=30))
+    broker.script_output = _greeting
+    _people(begin, broker)
+    _live_jobs(broker)
+    broker.now = datetime.now(UTC)
+    world = World(broker, begin)
+    world.step()
+    _past(begin)
+    threading.Thread(target=world.run, daemon=True).start()
+    app = create_app(settings, begin=begin, broker=broker)
+    print(f"http://127.0.0.1:{port}  password: {b.PASSWORD}", flush=True)
+    run_simple("127.0.0.1", port, world.guarded(app.wsgi_app), threaded=True)
+
+
+class World:
+    """The pretended cluster's time, and a lock: FakeBroker belongs to one thread at a time."""
+
+    def __init__(self, broker: FakeBroker, begin: Begin) -> None:
+        self.broker, self.begin = broker, begin
+        self.lock = threading.Lock()
+        self.line = 0
+
+    def run(self) -> None:
+        while True:
+            time.sleep(POLL_SECONDS)
+            with self.lock:
+                self.step()
+
+    def step(self) -> None:
+        """Time passes, running jobs write a line, and the shared poll looks."""
+        gone = (datetime.now(UTC) - self.broker.now).total_seconds()
+        if gone > 0:
+            self.broker.advance(gone)
+        self.line += 1
+        for job in self.broker.jobs.values():
+            if job.state == "RUNNING":
+                text = f"step {self.line:5d}  loss {2.5 / (1 + self.line / 40):.4f}\n"
+                self.broker.files.append(output_path(job), job.request.user, text)
+        now = datetime.now(UTC)
+        poll.poll_cluster(begin=self.begin, broker=self.broker, now=now)
+        poll.poll_policy(begin=self.begin, broker=self.broker, now=now)
+        poll.poll_queue(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
+        ingest.ingest(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
+
+    def guarded(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Any]:
+        def call(environ: Any, start: Any) -> Any:
+            with self.lock:
+                return list(app(environ, start))
+
+        return call
+
+
+def _greeting(job: FakeJob) -> str:
+    return f"Job {job.job_id} on {','.join(job.nodes)}\nenvironment ready\n"
+
+
+def _people(begin: Begin, broker: FakeBroker) -> None:
+    for person in broker.site.people:
+        b.add_person(begin, person.name, display_name=person.name)
+    b.add_person(begin, "admin", display_name="Admin", role=Role.ADMINISTRATOR.value)
+    b.add_person(begin, "newcomer", display_name="Newcomer")
+
+
+def _live_jobs(broker: FakeBroker) -> None:
+    """Some run, some wait for each other, one is held."""
+    wanted = [
+        ("nlp-1", "nlp", "a100", "gpt-small-ddp", 2, 8, 2880),
+        (
+            "nlp-1",
+            "nlp",
+            "a100",
+            "tokenizer-ablation-with-a-rather-long-name-that-says-it-all",
+            1,
+            4,
+            1900,
+        ),
+        ("nlp-2", "vision", "a100", "vit-finetune", 1, 8, 4320),
+        ("vision-1", "vision", "rtx4090", "detr", 2, 8, 7200),
+        ("nlp-1", "nlp", "rtx4090", "eval-sweep", 1, 4, 600),
+        ("biolab-1", "biolab", "a100", "fold", 2, 8, 3000),
+        ("nlp-lead", "nlp", "a100", "gpt-medium", 4, 8, 9000),
+    ]
+    for number, (user, group, partition, name, nodes, gpus, minutes) in enumerate(wanted):
+        broker.submit(_request(number, user, group, partition, name, nodes, gpus, minutes))
+        broker.advance(1800)
+    broker.hold(5, user="nlp-1")
+    broker.advance(60)
+
+
+def _request(  # noqa: PLR0917  # a row of the table above
+    number: int,
+    user: str,
+    group: str,
+    partition: str,
+    name: str,
+    nodes: int,
+    gpus: int,
+    minutes: int,
+) -> m.SubmitRequest:
+    folder = f"/home/{user}"
+    return m.SubmitRequest(
+        token=f"{number:032x}",
+        user=user,
+        name=name,
+        account=group,
+        partition=partition,
+        qos="normal",
+        nodes=nodes,
+        gpus_per_node=gpus,
+        cpus_per_task=16,
+        time_limit_minutes=minutes,
+        working_directory=folder,
+        output=f"{folder}/{name}-%j.out",
+        script="#!/bin/bash\nsrun python train.py\n",
+    )
+
+
+def _past(begin: Begin) -> None:
+    """Ended jobs of three weeks, in every state; one that was preempted and ran again."""
+    chance = random.Random(7)  # noqa: S311  # the same sample each time
+    states = ["COMPLETED"] * 6 + ["FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "NODE_FAIL"]
+    now = datetime.now(UTC)
+    for number in range(140):
+        submit = now - timedelta(minutes=600 + number * 211)
+        start = submit + timedelta(minutes=chance.randint(1, 180))
+        end = start + timedelta(minutes=chance.randint(2, 400))
+        state = states[number % len(states)]
+        user, group = chance.choice([("nlp-1", "nlp"), ("nlp-2", "nlp"), ("vision-1", "vision")])
+        job = b.add_job(
+            begin, cluster=CLUSTER, slurm_id=10_000 + 140 - number, state=state, user=user,
+            group=group, name=chance.choice(["bert-base", "lr-sweep", "resnet50", "eval"]),
+            submit_time=submit, start_time=start, end_time=end, time_limit_minutes=480,
+            gpus=chance.choice([1, 2, 4, 8, 16]), node_list="a100-2", seen_at=now,
+            exit_code=1 if state == "FAILED" else 0, exit_signal=9 if "MEMORY" in state else 0,
+            reason={"TIMEOUT": "TimeLimit", "FAILED": "NonZeroExitCode"}.get(state),
+        )  # fmt: skip
+        seconds = int((end - start).total_seconds())
+        b.add_run(begin, job, state=state, start_time=start, end_time=end, elapsed_seconds=seconds)
+    _requeued(begin, now)
+    _submissions(begin, now)
+
+
+def _requeued(begin: Begin, now: datetime) -> None:
+    first, second = now - timedelta(hours=9), now - timedelta(hours=6)
+    job = b.add_job(
+        begin, cluster=CLUSTER, slurm_id=9_001, state="COMPLETED", user="nlp-1", name="spot-run",
+        qos="spot", submit_time=first, last_submit_time=second, restarts=1,
+        eligible_time=second + timedelta(minutes=2), start_time=now - timedelta(hours=5),
+        end_time=now - timedelta(hours=3), exit_code=0, exit_signal=0, node_list="a100-[1-2]",
+    )  # fmt: skip
+    b.add_run(
+        begin, job, state="PREEMPTED", submit_time=first, eligible_time=first,
+        start_time=first + timedelta(minutes=30), end_time=second, elapsed_seconds=9_000,
+    )  # fmt: skip
+    b.add_run(
+        begin, job, state="COMPLETED", submit_time=second, restarts=1,
+        eligible_time=second + timedelta(minutes=2), start_time=now - timedelta(hours=5),
+        end_time=now - timedelta(hours=3), elapsed_seconds=7_200,
+    )  # fmt: skip
+
+
+def _submissions(begin: Begin, now: datetime) -> None:
+    """One that waits for Slurm, one that Slurm refused. No worker delivers them here."""
+    with begin() as session:
+        person = session.query(t.Person.id).filter(t.Person.login == "nlp-1").scalar()
+        session.execute(update(t.Submission).values(cluster=CLUSTER))
+    later = now + timedelta(minutes=2)
+    b.add_submission(begin, person, created_at=now, next_attempt_at=later, attempts=1,
+                     error_code="slurm_unreachable")  # fmt: skip
+    b.add_submission(begin, person, created_at=now - timedelta(hours=2), state="refused",
+                     error_code="association_submit_limit", next_attempt_at=None)  # fmt: skip
+
+
+if __name__ == "__main__":
+    wanted_port = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
+    if "--no-reload" in sys.argv:
+        main(wanted_port)
+    else:
+        run_with_reloader(
+            lambda: main(wanted_port), extra_files=[*map(str, Path().glob("templates/*/*"))]
+        )

@@ -1,0 +1,104 @@
+"""JSON in and out of the API: strict in what it takes, plain in what it gives."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Request
+
+from gateway.core.ask import Ask
+from gateway.errors import BadMessage
+from gateway.services.templates import Template
+from gateway.store.queries.job import SubmissionDetail
+from gateway.web.messages import Shown, sentence
+from gateway.web.show import submission_text
+
+_ASK_TEXTS = tuple(one.name for one in dataclasses.fields(Ask) if one.name != "values")
+_OPTIONAL = {"environment": "none", "gpu_type": ""}
+
+
+def body(request: Request) -> dict[str, Any]:
+    """The JSON object of a request; raises BadMessage for anything else."""
+    found = request.get_json(silent=True)
+    if not isinstance(found, dict):
+        raise BadMessage("the body is no JSON object", code="bad_request")
+    return found
+
+
+def text(found: Mapping[str, Any], name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str):
+        raise BadMessage(f"{name} must be a text", code="bad_request")
+    return value
+
+
+def ask(found: Mapping[str, Any]) -> Ask:
+    """The form's fields under their own names, and `values` for those of the template.
+
+    Numbers may come as numbers. A field that is not known is refused, since it would be
+    left out in silence otherwise.
+    """
+    unknown = found.keys() - {*_ASK_TEXTS, "values"}
+    values = found.get("values", {})
+    if unknown or not isinstance(values, dict):
+        raise BadMessage(f"unknown fields {sorted(unknown)}", code="bad_request")
+    texts = {name: _typed(found.get(name, _OPTIONAL.get(name, ""))) for name in _ASK_TEXTS}
+    return Ask(values={str(name): _typed(value) for name, value in values.items()}, **texts)
+
+
+def dump(value: Any) -> Any:
+    """Dataclasses, tuples and times as JSON has them; times are UTC."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (one.name for one in dataclasses.fields(value))
+        return {name: dump(getattr(value, name)) for name in names}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if isinstance(value, Mapping):
+        return {str(key): dump(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [dump(entry) for entry in value]
+    return value
+
+
+def problems(found: Iterable[Shown]) -> dict[str, Any]:
+    fields = {
+        one.field: {"code": one.code, "message": one.text, "nearest": one.nearest} for one in found
+    }
+    return {"code": "invalid_ask", "message": sentence("invalid_ask"), "fields": fields}
+
+
+def submission(found: SubmissionDetail) -> dict[str, Any]:
+    row = found.row
+    refused = row.error_code or "slurm_refused"
+    return {
+        "id": row.id,
+        "state": row.state,
+        "message": sentence(refused) if row.state == "refused" else submission_text(row.state),
+        "code": row.error_code,
+        "job_id": row.job_id,
+        "template": row.template,
+        "name": row.name,
+        "created_at": dump(row.created_at),
+    }
+
+
+def templates(found: Iterable[Template]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "title": dump(one.manifest.title),
+            "resources": dump(one.manifest.resources),
+            "fields": dump(one.manifest.fields),
+        }
+        for one in found
+    ]
+
+
+def _typed(value: object) -> str:
+    """As a person would have typed it."""
+    if isinstance(value, bool):
+        return "true" if value else ""
+    if isinstance(value, str | int):
+        return str(value)
+    raise BadMessage("a field must be a text or a number", code="bad_request")

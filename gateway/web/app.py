@@ -1,0 +1,120 @@
+"""The web process: builds its objects once and joins the pages by subject."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from flask import Flask, request, url_for
+from jinja2 import StrictUndefined
+
+from gateway.brokerclient.client import SocketBroker
+from gateway.brokerclient.port import Broker
+from gateway.config import Settings, assets, load_settings
+from gateway.services.environments import load_environments
+from gateway.services.templates import Catalogue
+from gateway.store.uow import Begin, make_begin, make_engine
+from gateway.web import failures, i18n, show
+from gateway.web.access import init_access, viewer_or_none
+from gateway.web.deps import Deps
+from gateway.web.security import init_security
+from gateway.web.texts import gettext
+from gateway.web.views import api, auth, cluster, health, help, jobs, search, submissions, submit
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    begin: Begin | None = None,
+    read: Begin | None = None,
+    broker: Broker | None = None,
+    catalogue: Catalogue | None = None,
+    clock: Callable[[], datetime] | None = None,
+) -> Flask:
+    """An app of its own each time. What is not given is built from the settings."""
+    settings = settings or load_settings()
+    app = Flask(
+        "gateway.web",
+        template_folder=str(assets() / "templates"),
+        root_path=str(Path(__file__).parent),
+    )
+    app.extensions["sluice"] = _deps(
+        settings, begin=begin, read=read, broker=broker, catalogue=catalogue, clock=clock
+    )
+    guard = init_security(app, settings)
+    init_access(app)
+    i18n.init_i18n(app, settings)
+    _init_templates(app, settings)
+    failures.init_failures(app)
+    for module in (auth, submit, submissions, jobs, cluster, search, help, health):
+        app.register_blueprint(module.bp)
+    app.register_blueprint(api.bp)
+    guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
+    return app
+
+
+def _deps(
+    settings: Settings,
+    *,
+    begin: Begin | None,
+    read: Begin | None,
+    broker: Broker | None,
+    catalogue: Catalogue | None,
+    clock: Callable[[], datetime] | None,
+) -> Deps:
+    if begin is None:
+        engine = make_engine(settings.database_url)
+        begin, read = make_begin(engine), make_begin(engine, read_only=True)
+    return Deps(
+        settings=settings,
+        begin=begin,
+        read=read or begin,
+        broker=broker
+        or SocketBroker(settings.broker_socket, timeout_seconds=settings.broker_timeout_seconds),
+        catalogue=catalogue or Catalogue.load(settings.template_folders),
+        environments=load_environments(settings.environments_file),
+        clock=clock or (lambda: datetime.now(UTC)),
+    )
+
+
+def menu() -> list[tuple[str, str]]:
+    """The pages that stand in the head of each page."""
+    return [
+        ("submit.new", gettext("Submit")),
+        ("jobs.index", gettext("Jobs")),
+        ("cluster.index", gettext("Cluster")),
+    ]
+
+
+def _init_templates(app: Flask, settings: Settings) -> None:
+    app.jinja_env.undefined = StrictUndefined
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    show.init_show(app)
+    prints = _fingerprints(Path(app.static_folder or ""))
+
+    def asset(name: str) -> str:
+        """The address changes with the file, so that nobody keeps last month's."""
+        return url_for("static", filename=name, v=prints.get(name, "0"))
+
+    @app.context_processor
+    def _common() -> dict[str, object]:
+        return {
+            "viewer": viewer_or_none(),
+            "site_name": settings.site_name,
+            "cluster_name": settings.cluster_name,
+            "languages": i18n.LANGUAGES,
+            "language": i18n.language,
+            "language_tag": i18n.language_tag,
+            "menu": menu,
+            "asset": asset,
+            "here": request.endpoint,
+            "here_path": request.full_path.rstrip("?") if request.method == "GET" else "/",
+        }
+
+
+def _fingerprints(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest()[:12]
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,117 @@
+"""What the portal itself refuses, and each problem at a field of a form."""
+
+from gateway.web.texts import lazy_gettext as _l
+
+ERROR_TEXTS = {
+    "internal": _l("Something went wrong here, not with you. It has been noted."),
+    "bad_configuration": _l("The portal is not set up correctly. Tell an administrator."),
+    "bad_manifest": _l("The template has a fault, so it cannot be used. Tell an administrator."),
+    "refused": _l("That is not possible now."),
+    "not_found": _l("There is no such thing here, or you may not see it."),
+    "busy": _l("The portal's database is busy. Nothing of this request was kept: try again."),
+    "bad_credentials": _l("The name or the password is wrong."),
+    "too_many_attempts": _l("Too many attempts. Wait %(seconds)s seconds, then try again."),
+    "not_signed_in": _l("Sign in first."),
+    "bad_csrf": _l(
+        "The page was open too long, so it could not be trusted any more. Nothing was done:"
+        " send it again."
+    ),
+    "bad_request": _l("The portal could not read the request."),
+    "method_not_allowed": _l("That address does not take this kind of request."),
+    "too_large": _l("That is more than the portal takes at once."),
+    "invalid_ask": _l("Some fields need another value."),
+    "not_yours_to_act": _l("You may look at this job, but not act on it."),
+    "already_ended": _l("The job has already ended."),
+    "job_not_waiting": _l(
+        "The job does not wait any more, so it can be neither held nor released."
+    ),
+    "already_sent": _l("Slurm has it already. Cancel the job instead."),
+    "job_not_running": _l("The job does not run."),
+    "no_output_yet": _l("Nothing has been written yet."),
+    "output_unknown": _l("Slurm has not said where this job writes its output."),
+    "bad_login": _l("A login has small letters, digits and . _ @ -"),
+    "bad_unix_user": _l("That cannot be the Unix account of a person."),
+    "bad_display_name": _l("Type a name of at most %(longest)s characters."),
+    "login_taken": _l("This login is taken."),
+    "unix_user_taken": _l("Somebody has this Unix account already."),
+    "last_administrator": _l("That is the last administrator: make another one first."),
+    "person_disabled": _l("This account is closed."),
+    "password_too_short": _l("A password has at least %(shortest)s characters."),
+    "password_too_long": _l("A password has at most %(longest)s characters."),
+    "not_owner_of_files": _l("Only the owner of a job may read its files."),
+}
+
+PROBLEM_TEXTS = {
+    "required": _l("Fill this in."),
+    "not_a_number": _l("Type a whole number."),
+    "not_an_integer": _l("Type a whole number."),
+    "out_of_range": _l("From %(min)s to %(max)s."),
+    "too_small": _l("At least %(min)s."),
+    "too_big": _l("At most %(max)s."),
+    "unknown_choice": _l("Choose one of the list."),
+    "unknown_template": _l("This template is gone. Choose another."),
+    "unknown_environment": _l("This environment is gone. Choose another."),
+    "group_not_yours": _l("You do not belong to %(group)s (any more). Choose another group."),
+    "partition_not_allowed": _l("%(group)s may not use this partition. Choose another."),
+    "partition_down": _l("This partition is closed now (%(state)s). Choose another."),
+    "partition_without_gpus": _l(
+        "This partition has no GPUs. Choose another, or a template without."
+    ),
+    "qos_not_allowed": _l("This QoS is not for you in %(partition)s. Choose another."),
+    "gpu_type_not_there": _l("This partition has no such GPUs. Choose another type."),
+    "time_limit_above_cap": _l("Longer than the %(by)s allows (%(max)s)."),
+    "gpus_per_node_above_node": _l("A node here has %(max)s GPUs at most."),
+    "cpus_above_node": _l("That needs %(cpus)s CPUs on a node; a node here has %(max)s."),
+    "nodes_above_partition": _l("At most %(max)s nodes here."),
+    "gpus_above_job_limit": _l("%(gpus)s GPUs: one job may have %(max)s."),
+    "gpus_above_user_limit": _l("%(gpus)s GPUs: one person may use %(max)s at once in this QoS."),
+    "gpus_above_group_limit": _l("%(gpus)s GPUs: your group may use %(max)s at once."),
+    "name_too_long": _l("At most %(max)s characters."),
+    "name_characters": _l("Letters, digits and . _ - + only, and no dash at the beginning."),
+    "folder_too_long": _l("At most %(max)s bytes."),
+    "folder_not_absolute": _l("Type the whole path, beginning with / or ~/."),
+    "folder_characters": _l("“%(character)s” cannot stand in the path."),
+    "folder_parent": _l("Type the path without .. and with ~ only at its beginning."),
+    "folder_missing": _l("There is no such folder. Make it first, or choose another."),
+    "folder_not_a_folder": _l("That is a file, not a folder."),
+    "folder_not_permitted": _l("You may not enter that folder with your Unix account."),
+    "folder_not_writable": _l("You may not write there, and the job writes its output there."),
+    "folder_outside": _l("That lies outside the folders that jobs may use."),
+    "time_limit_empty": _l("Type a time limit, such as 12:00:00 for 12 hours."),
+    "time_limit_none": _l("A job needs an end: type a time limit, such as 12:00:00 for 12 hours."),
+    "time_limit_unreadable": _l(
+        "Type it as minutes (90), hours:minutes:seconds (12:00:00) or days-hours (2-12)."
+    ),
+    "time_limit_out_of_range": _l("Minutes and seconds go up to 59, hours after days up to 23."),
+    "time_limit_too_long": _l("That is longer than Slurm can count."),
+    "script_empty": _l("The script is empty."),
+    "script_no_shebang": _l("The first line must say what runs it, such as #!/bin/bash."),
+    "script_too_long": _l("The script is longer than Slurm takes (%(bytes)s bytes)."),
+    "script_nul": _l("Line %(line)s holds a character that no script may have."),
+    "script_lone_cr": _l(
+        "Line %(line)s ends in the way of old Macintosh files. Save it with Unix line ends."
+    ),
+    "script_not_unicode": _l("Line %(line)s is not valid Unicode text."),
+    "field_required": _l("Fill this in."),
+    "field_too_long": _l("At most %(max)s characters."),
+    "field_control_character": _l(
+        "Character %(place)s cannot be seen (%(character)s). Type it again instead of pasting it."
+    ),
+    "field_flag": _l("Tick it or leave it."),
+    "field_quotes": _l("A quotation mark is missing its partner."),
+    "field_no_program": _l("The first word must be a program."),
+    "field_leading_dash": _l("This cannot begin with a dash."),
+    "field_integer": _l("Type a whole number."),
+    "field_too_small": _l("At least %(min)s."),
+    "field_too_large": _l("At most %(max)s."),
+    "field_path_home": _l("Type the whole path: ~ is not read here."),
+    "field_path_parent": _l("Type the path without ..: it must say where it leads."),
+    "field_path_relative": _l("Type a path that begins with a slash."),
+    "field_characters": _l(
+        "“%(character)s” cannot stand here. Letters, digits, spaces and the usual signs of "
+        "paths can."
+    ),
+    "field_pattern": _l("This does not have the form that the template wants."),
+    "field_choice": _l("Choose one of the list."),
+    "directive_refused": _l("This value cannot stand in a job script."),
+}

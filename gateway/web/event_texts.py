@@ -1,0 +1,43 @@
+"""The lines of a job's history."""
+
+from collections.abc import Mapping
+
+from gateway.web.messages import TEXTS, sentence
+from gateway.web.show import minutes_words
+from gateway.web.texts import gettext
+from gateway.web.texts import lazy_gettext as _l
+
+EVENT_TEXTS = {
+    "submitted": _l("Submitted through the portal"),
+    "sent": _l("Sent to Slurm"),
+    "accepted": _l("Slurm accepted it"),
+    "accepted_differs": _l("Slurm accepted something else than was asked, so it was cancelled"),
+    "refused": _l("Slurm refused it"),
+    "denied": _l("Slurm was asked, and does not have it"),
+    "found": _l("Found in Slurm by its mark"),
+    "withdrawn": _l("Taken back before Slurm had it"),
+    "duplicate_cancelled": _l("A second copy was cancelled"),
+    "left_queue": _l("Left the queue"),
+    "cancel": _l("Cancel"),
+    "hold": _l("Hold"),
+    "release": _l("Release"),
+    "requeue": _l("Requeue"),
+    "set_time_limit": _l("Change of the time limit"),
+}
+_ACTS = frozenset({"cancel", "hold", "release", "requeue", "set_time_limit"})
+
+
+def event_text(kind: str, detail: Mapping[str, object]) -> str:
+    """What happened, and for an act what came of it."""
+    text = str(EVENT_TEXTS.get(kind, kind))
+    minutes = detail.get("minutes")
+    if isinstance(minutes, int):
+        text = gettext("%(what)s to %(time)s", what=text, time=minutes_words(minutes))
+    outcome = str(detail.get("outcome") or detail.get("code") or "")
+    if kind in _ACTS and outcome == "done":
+        return text
+    if outcome == "unknown":
+        return gettext("%(what)s: Slurm did not answer", what=text)
+    if outcome in TEXTS:
+        return f"{text}: {sentence(outcome)}"
+    return text

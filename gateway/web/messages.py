@@ -1,0 +1,60 @@
+"""From a code and its facts to a sentence that helps, in the reader's language."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.core.ask import FieldProblem
+from gateway.errors import GatewayError, Refused
+from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
+from gateway.web.show import minutes_words
+from gateway.web.slurm_texts import SLURM_TEXTS
+from gateway.web.texts import Lazy
+from gateway.web.texts import lazy_gettext as _l
+
+TEXTS: Mapping[str, Lazy] = {**SLURM_TEXTS, **ERROR_TEXTS, **PROBLEM_TEXTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A problem as the form shows it. `nearest` is offered as a button."""
+
+    field: str
+    code: str
+    text: str
+    nearest: str | None
+
+
+_WHOSE = {"partition": _l("partition"), "qos": _l("QoS"), "group": _l("group")}
+
+
+class _Facts(dict[str, str | int]):
+    """A sentence with a gap is better than a page that fails."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def sentence(code: str, facts: Mapping[str, str | int] | None = None) -> str:
+    """The text for a code. One that is not known, as a newer broker may send, is told as a
+    plain refusal, never bare."""
+    text = TEXTS.get(code, TEXTS["slurm_refused"])
+    return str(text) % _Facts(facts or {})
+
+
+def error_sentence(error: GatewayError) -> str:
+    """What a person reads of an error: never the exception's own text."""
+    return sentence(error.code, error.facts if isinstance(error, Refused) else None)
+
+
+def shown(problem: FieldProblem) -> Shown:
+    """A problem as the form shows it: units and names of limits in words."""
+    facts = dict(problem.facts)
+    if problem.code == "time_limit_above_cap":
+        facts["max"] = minutes_words(int(facts["max"]))
+        facts["by"] = whose(str(facts["by"]))
+    return Shown(problem.field, problem.code, sentence(problem.code, facts), problem.nearest)
+
+
+def whose(limit_of: str) -> str:
+    """Whose limit it is: core.offer says partition, qos or group."""
+    return str(_WHOSE.get(limit_of, limit_of))

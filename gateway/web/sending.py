@@ -1,0 +1,84 @@
+"""Submit, and deliver at once where Slurm answers: the form and the API share this path."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from flask import url_for
+
+from gateway.core.ask import Ask
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, Refused
+from gateway.services import estimate as estimates
+from gateway.services import submit
+from gateway.store.queries import job as reads
+from gateway.store.queries.job import SubmissionDetail
+from gateway.web.access import viewer
+from gateway.web.deps import deps
+from gateway.web.messages import error_sentence
+from gateway.web.texts import gettext
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A submission, and its job as soon as there is one."""
+
+    submission_id: int
+    job_id: int | None
+
+    @property
+    def url(self) -> str:
+        if self.job_id is not None:
+            return url_for("jobs.show", job_id=self.job_id)
+        return url_for("submissions.show", submission_id=self.submission_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An estimate, or why there is none."""
+
+    at: datetime | None
+    text: str
+
+
+def send(ask: Ask, form_key: str) -> Sent:
+    """Keep it, and try to deliver it at once. Raises InvalidAsk; what Slurm says stays with
+    the submission, which is kept whatever happens now."""
+    have = deps()
+    submission_id = submit.submit(
+        ask,
+        form_key=form_key,
+        viewer=viewer(),
+        begin=have.begin,
+        broker=have.broker,
+        catalogue=have.catalogue,
+        environments=have.environments,
+        now=have.clock(),
+        cluster=have.settings.cluster_name,
+    )
+    found = detail(submission_id)
+    return Sent(submission_id, found.row.job_id if found else None)
+
+
+def detail(submission_id: int) -> SubmissionDetail | None:
+    with deps().read() as session:
+        return reads.submission(session, submission_id)
+
+
+def estimate(ask: Ask) -> Told:
+    """Slurm's estimate; a refusal is told in words, since it would meet the submit as well."""
+    have = deps()
+    try:
+        found = estimates.estimate(
+            ask,
+            viewer=viewer(),
+            begin=have.read,
+            broker=have.broker,
+            catalogue=have.catalogue,
+            environments=have.environments,
+        )
+    except submit.InvalidAsk:
+        return Told(None, gettext("Some fields need another value first."))
+    except (Refused, BrokerRefused, BrokerUnreachable, BrokerSilent) as error:
+        return Told(None, error_sentence(error))
+    if found.start_time is None:
+        return Told(None, gettext("Slurm gives no estimate for this job."))
+    return Told(found.start_time, "")

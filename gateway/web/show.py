@@ -1,0 +1,156 @@
+"""How values look: durations in words, moments in the reader's zone, bars and marks."""
+
+from datetime import UTC, datetime, timedelta
+
+from flask import Flask
+from markupsafe import Markup
+
+from gateway.core.durations import format_time_limit, parts
+from gateway.core.reasons import reason_key
+from gateway.core.states import parse_state
+from gateway.web.deps import deps
+from gateway.web.i18n import zone
+from gateway.web.reason_texts import REASON_TEXTS
+from gateway.web.state_texts import STATE_TEXTS, SUBMISSION_TEXTS, mark
+from gateway.web.texts import format_datetime, gettext, ngettext
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+# Marks that turn the reading direction or hide: a job's name must not make a row read backwards.
+_UNSEEN = dict.fromkeys(
+    (
+        *range(9),
+        11,
+        12,
+        *range(14, 32),
+        *range(127, 160),
+        1564,
+        *range(8203, 8208),
+        *range(8232, 8239),
+        *range(8288, 8304),
+        65279,
+    ),
+    "�",
+)
+_UNSEEN_INLINE = _UNSEEN | {0x09: " ", 0x0A: " ", 0x0D: " "}
+
+
+def init_show(app: Flask) -> None:
+    """Give the templates their filters."""
+    app.jinja_env.filters.update(
+        duration=duration,
+        minutes=minutes_words,
+        limit=limit_words,
+        plain=plain,
+        mark=mark,
+        state_text=state_text,
+        submission_text=submission_text,
+        reason_text=reason_text,
+        moment=moment,
+        ago=ago,
+    )
+
+
+def duration(value: timedelta | float | None) -> str:
+    """The two largest units: 3 h 12 min. Empty for None."""
+    if value is None:
+        return ""
+    seconds = int(value.total_seconds() if isinstance(value, timedelta) else value)
+    if seconds < MINUTE:
+        return gettext("%(n)s s", n=seconds)
+    if seconds < HOUR:
+        return gettext("%(n)s min", n=seconds // MINUTE)
+    if seconds < DAY:
+        return _two(
+            gettext("%(n)s h", n=seconds // HOUR),
+            gettext("%(n)s min", n=seconds % HOUR // MINUTE),
+            seconds % HOUR // MINUTE,
+        )
+    return _two(
+        gettext("%(n)s d", n=seconds // DAY),
+        gettext("%(n)s h", n=seconds % DAY // HOUR),
+        seconds % DAY // HOUR,
+    )
+
+
+def minutes_words(minutes: int | None) -> str:
+    """A time limit in full words, so that nobody takes minutes for hours."""
+    if minutes is None:
+        return gettext("no limit")
+    days, hours, rest = parts(minutes)
+    words = [
+        ngettext("%(num)d day", "%(num)d days", days) if days else "",
+        ngettext("%(num)d hour", "%(num)d hours", hours) if hours else "",
+        ngettext("%(num)d minute", "%(num)d minutes", rest) if rest else "",
+    ]
+    return " ".join(word for word in words if word) or ngettext(
+        "%(num)d minute", "%(num)d minutes", 0
+    )
+
+
+def limit_words(minutes: int | None) -> str:
+    """A time limit where there is little room."""
+    return gettext("no limit") if minutes is None else duration(minutes * MINUTE)
+
+
+def limit_typed(minutes: int) -> str:
+    """A time limit as one would type it."""
+    return format_time_limit(minutes).removeprefix("0-")
+
+
+def plain(text: object) -> str:
+    """One line without characters that hide, or that turn the line around."""
+    return str(text).translate(_UNSEEN_INLINE)
+
+
+def plain_block(text: str) -> str:
+    """Several lines, as `plain`; carriage returns of progress bars become line ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_UNSEEN)
+
+
+def moment(at: datetime | None, style: str = "short") -> Markup | str:
+    """A time in the reader's zone; the absolute time is in its title and in `datetime`."""
+    if at is None:
+        return ""
+    here = at.astimezone(zone(deps().settings.timezone))
+    today = deps().clock().astimezone(here.tzinfo).date()
+    if style == "full":
+        shown = here.strftime("%Y-%m-%d %H:%M:%S")
+    elif here.date() == today:
+        shown = here.strftime("%H:%M:%S")
+    elif here.year == today.year:
+        shown = format_datetime(at, gettext("MMM d, HH:mm"))
+    else:
+        shown = here.strftime("%Y-%m-%d %H:%M")
+    return _time(at, here, shown)
+
+
+def ago(at: datetime | None) -> Markup | str:
+    """How long ago, in words, with the absolute time beneath."""
+    if at is None:
+        return gettext("never")
+    here = at.astimezone(zone(deps().settings.timezone))
+    gone = max(deps().clock() - at, timedelta(0))
+    return _time(at, here, gettext("%(duration)s ago", duration=duration(gone)))
+
+
+def state_text(state: str) -> str:
+    return str(STATE_TEXTS[parse_state(state)[0]])
+
+
+def submission_text(state: str) -> str:
+    return str(SUBMISSION_TEXTS[state])
+
+
+def reason_text(reason: str | None) -> str:
+    return str(REASON_TEXTS[reason_key(reason)])
+
+
+def _time(at: datetime, here: datetime, shown: str) -> Markup:
+    machine = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    title = here.strftime("%Y-%m-%d %H:%M:%S %Z (UTC%z)")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, title, shown)
+
+
+def _two(first: str, second: str, count: int) -> str:
+    return f"{first} {second}" if count else first

@@ -1,0 +1,111 @@
+"""What one may do to a job: the question before it, the act, and what is said after it."""
+
+from dataclasses import dataclass
+
+from gateway.core.access import JobRights
+from gateway.core.durations import parse_time_limit
+from gateway.core.states import JobState
+from gateway.errors import NotFound
+from gateway.services import act
+from gateway.services.act import Action
+from gateway.web.access import viewer
+from gateway.web.deps import deps
+from gateway.web.texts import gettext
+
+ACTIONS = {
+    "cancel": Action.CANCEL,
+    "hold": Action.HOLD,
+    "release": Action.RELEASE,
+    "requeue": Action.REQUEUE,
+    "time-limit": Action.SET_TIME_LIMIT,
+}
+_HELD_REASONS = {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"}
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A button of the job's page."""
+
+    name: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    action: str
+    title: str
+    what: str
+    button: str
+
+
+def offered(state: JobState, reason: str | None, rights: JobRights) -> list[Offered]:
+    """What makes sense for this job now. The service judges again."""
+    if not rights.act:
+        return []
+    held = reason in _HELD_REASONS or state in {JobState.REQUEUE_HOLD, JobState.SPECIAL_EXIT}
+    names = []
+    if state.is_pending:
+        names += ["release" if held else "hold", "time-limit", "cancel"]
+    elif state.is_active:
+        names += ["time-limit", "requeue", "cancel"]
+    return [Offered(name, question(name).button) for name in names]
+
+
+def question(action: str) -> Question:
+    """Asked on a page of its own, so that it works without JavaScript too."""
+    texts = {
+        "cancel": (
+            gettext("Cancel this job?"),
+            gettext("It ends now, or leaves the queue. What it has written stays."),
+            gettext("Cancel the job"),
+        ),
+        "hold": (
+            gettext("Hold this job?"),
+            gettext(
+                "It keeps its place but does not start until it is released. The time it is "
+                "held counts as deferral, not as queue wait."
+            ),
+            gettext("Hold"),
+        ),
+        "release": (
+            gettext("Release this job?"),
+            gettext("It may start again as soon as its turn comes."),
+            gettext("Release"),
+        ),
+        "requeue": (
+            gettext("Requeue this job?"),
+            gettext(
+                "It stops now and waits in the queue to run again from its beginning, or from "
+                "its last checkpoint if the script knows how."
+            ),
+            gettext("Requeue"),
+        ),
+        "time-limit": (
+            gettext("Change the time limit"),
+            gettext(
+                "Lowering it is always possible, and may let the job start sooner. Raising it "
+                "is possible only while the job waits."
+            ),
+            gettext("Change time limit"),
+        ),
+    }
+    if action not in texts:
+        raise NotFound(f"action {action}")
+    return Question(action, *texts[action])
+
+
+def do(job_id: int, action: str, typed: str) -> str:
+    """Do it; the answer says what will be seen. Raises what the service raises."""
+    if action not in ACTIONS:
+        raise NotFound(f"action {action}")
+    have = deps()
+    act.act(
+        job_id,
+        ACTIONS[action],
+        viewer=viewer(),
+        begin=have.begin,
+        broker=have.broker,
+        now=have.clock(),
+        minutes=parse_time_limit(typed) if action == "time-limit" else None,
+    )
+    return gettext("Done. The page shows it as soon as Slurm has told the portal.")

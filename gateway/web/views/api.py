@@ -1,0 +1,151 @@
+"""The JSON API under /api/v1: bearer tokens only, the same services as the pages.
+
+docs/api.md describes it. Errors are {code, message, fields} in the caller's language.
+"""
+
+from uuid import uuid4
+
+from flask import Blueprint, g, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from gateway.core.access import Permission, job_rights
+from gateway.core.durations import parse_time_limit
+from gateway.core.policy import Offer
+from gateway.errors import NotFound
+from gateway.services import act, output, signin
+from gateway.services import offer as offers
+from gateway.services.submit import InvalidAsk
+from gateway.store.queries import job as reads
+from gateway.store.queries.jobs import job_page
+from gateway.web import apijson, sending
+from gateway.web.access import requires, viewer
+from gateway.web.deps import deps
+from gateway.web.messages import shown
+from gateway.web.views import acting, joblist
+from gateway.web.views.submissions import own
+
+bp = Blueprint("api", __name__, url_prefix="/api/v1")
+
+
+@bp.post("/sessions")
+def create_session() -> ResponseReturnValue:
+    """A token for a login and a password. Sign out by deleting it."""
+    body = apijson.body(request)
+    token = signin.sign_in(
+        apijson.text(body, "login"),
+        apijson.text(body, "password"),
+        kind="api",
+        address=request.remote_addr or "",
+        agent=request.headers.get("User-Agent", ""),
+        begin=deps().begin,
+        now=deps().clock(),
+    )
+    return jsonify(token=token), 201
+
+
+@bp.delete("/sessions")
+@requires(Permission.USE_PORTAL)
+def end_session() -> ResponseReturnValue:
+    """Ends the token that this request carries."""
+    have = deps()
+    signin.end_session(viewer().session_id, viewer=viewer(), begin=have.begin, now=have.clock())
+    g.pop("viewer", None)
+    return "", 204
+
+
+@bp.get("/offer")
+@requires(Permission.SUBMIT_JOB)
+def offer() -> ResponseReturnValue:
+    found: Offer = offers.offer(viewer(), begin=deps().read)
+    return jsonify(apijson.dump(found) | {"templates": apijson.templates(deps().catalogue.all())})
+
+
+@bp.post("/submissions")
+@requires(Permission.SUBMIT_JOB)
+def submit() -> ResponseReturnValue:
+    """Idempotency-Key makes a repeat harmless; without one each request is a new job."""
+    ask = apijson.ask(apijson.body(request))
+    try:
+        sent = sending.send(ask, request.headers.get("Idempotency-Key") or str(uuid4()))
+    except InvalidAsk as invalid:
+        return jsonify(apijson.problems([shown(one) for one in invalid.problems])), 422
+    found = sending.detail(sent.submission_id)
+    assert found is not None  # it was kept a moment ago
+    place = url_for("api.submission", submission_id=sent.submission_id)
+    return jsonify(apijson.submission(found)), 201, {"Location": place}
+
+
+@bp.get("/submissions/<int:submission_id>")
+@requires(Permission.USE_PORTAL)
+def submission(submission_id: int) -> ResponseReturnValue:
+    return jsonify(apijson.submission(own(submission_id)))
+
+
+@bp.get("/jobs")
+@requires(Permission.USE_PORTAL)
+def jobs() -> ResponseReturnValue:
+    """The same filters as the page's address; `next` is the cursor of the next page."""
+    asked = joblist.asked(request.args, viewer())
+    with deps().read() as session:
+        page = job_page(
+            session,
+            asked.scope,
+            asked.filters,
+            now=deps().clock(),
+            sort=asked.sort,
+            descending=asked.descending,
+            cursor=asked.cursor,
+            limit=request.args.get("limit", default=joblist.PAGE, type=int),
+        )
+    return jsonify(jobs=[apijson.dump(row) for row in page.rows], next=page.next)
+
+
+@bp.get("/jobs/<int:job_id>")
+@requires(Permission.USE_PORTAL)
+def job(job_id: int) -> ResponseReturnValue:
+    with deps().read() as session:
+        found = reads.job(session, job_id)
+        runs = reads.runs(session, job_id)
+    row = found.row if found else None
+    if row is None or not job_rights(viewer(), user=row.user, group=row.group).see:
+        raise NotFound(f"job {job_id}")
+    return jsonify(apijson.dump(row) | {"runs": [apijson.dump(run) for run in runs]})
+
+
+@bp.get("/jobs/<int:job_id>/output")
+@requires(Permission.USE_PORTAL)
+def job_output(job_id: int) -> ResponseReturnValue:
+    """A piece of the output; a negative offset counts from the end."""
+    have = deps()
+    chunk = output.read(
+        job_id,
+        viewer=viewer(),
+        begin=have.read,
+        broker=have.broker,
+        offset=request.args.get("offset", default=0, type=int),
+    )
+    return jsonify(apijson.dump(chunk))
+
+
+@bp.post("/jobs/<int:job_id>/<action>")
+@requires(Permission.USE_PORTAL)
+def job_act(job_id: int, action: str) -> ResponseReturnValue:
+    """cancel, hold, release, requeue, or time-limit with {"time_limit": "12:00:00"}."""
+    if action not in acting.ACTIONS:
+        raise NotFound(f"action {action}")
+    have = deps()
+    minutes = _minutes() if action == "time-limit" else None
+    act.act(
+        job_id,
+        acting.ACTIONS[action],
+        viewer=viewer(),
+        begin=have.begin,
+        broker=have.broker,
+        now=have.clock(),
+        minutes=minutes,
+    )
+    return "", 204
+
+
+def _minutes() -> int:
+    return parse_time_limit(apijson.text(apijson.body(request), "time_limit"))

@@ -1,0 +1,23 @@
+"""One's earlier submissions, as forms to load again."""
+
+from gateway.core.ask import Ask
+from gateway.services import submit
+from gateway.store.queries import job as reads
+from gateway.web.access import viewer
+from gateway.web.deps import deps
+from gateway.web.texts import format_datetime, gettext
+
+
+def choices() -> list[tuple[int, str]]:
+    """The last ten: id, and name with its time."""
+    with deps().read() as session:
+        rows = reads.recent_asks(session, viewer().person_id)
+    return [
+        (row.id, f"{row.name} · {format_datetime(row.created_at, gettext('MMM d, HH:mm'))}")
+        for row in rows
+    ]
+
+
+def load(submission_id: int) -> Ask:
+    """One's own; another's, or none, is NotFound."""
+    return submit.ask_of(submission_id, viewer=viewer(), begin=deps().read)

@@ -1,0 +1,158 @@
+"""The job list, one job, its output, and what one may do to it."""
+
+from flask import (
+    Blueprint,
+    Response,
+    flash,
+    jsonify,
+    redirect,
+    render_template,
+    request,
+    url_for,
+)
+from flask.typing import ResponseReturnValue
+
+from gateway.core.access import Permission
+from gateway.core.durations import BadTimeLimit
+from gateway.errors import BrokerRefused, BrokerUnreachable, NotFound, Refused
+from gateway.store.queries import job as reads
+from gateway.store.queries import people
+from gateway.store.queries.health import poll
+from gateway.store.queries.jobs import class_counts, job_page
+from gateway.web.access import requires, viewer
+from gateway.web.deps import deps
+from gateway.web.messages import error_sentence
+from gateway.web.views import acting, joblist, jobview, outputs
+from gateway.web.views.freshness import fresh
+from gateway.web.views.listview import ListView, waiting_lines
+
+bp = Blueprint("jobs", __name__, url_prefix="/jobs")
+
+
+@bp.get("")
+@requires(Permission.USE_PORTAL)
+def index() -> ResponseReturnValue:
+    """The page, or its rows alone for a live update: both read only the database."""
+    live = bool(request.headers.get("HX-Request"))
+    name = "fragments/job_rows.html" if live else "pages/jobs.html"
+    return render_template(name, list=_list())
+
+
+@bp.get("/<int:job_id>")
+@requires(Permission.USE_PORTAL)
+def show(job_id: int) -> ResponseReturnValue:
+    page = jobview.build(job_id)
+    first = outputs.first(job_id, page, asked=request.args.get("output") == "end")
+    return render_template(
+        "pages/job.html", page=page, job=page.job, detail=page.detail, chunk=first
+    )
+
+
+@bp.get("/<int:job_id>/state")
+@requires(Permission.USE_PORTAL)
+def state(job_id: int) -> ResponseReturnValue:
+    page = jobview.build(job_id)
+    return render_template("fragments/job_state.html", page=page, job=page.job, detail=page.detail)
+
+
+@bp.get("/<int:job_id>/output")
+@requires(Permission.USE_PORTAL)
+def output(job_id: int) -> ResponseReturnValue:
+    """The next piece of the output, for the page that follows it."""
+    offset = request.args.get("offset", default=0, type=int)
+    return jsonify(outputs.piece(job_id, offset))
+
+
+@bp.get("/<int:job_id>/output.txt")
+@requires(Permission.USE_PORTAL)
+def download(job_id: int) -> ResponseReturnValue:
+    page = jobview.build(job_id)
+    pieces = outputs.whole(job_id)
+    return Response(pieces, mimetype="text/plain", headers=_file(f"{page.number}.out"))
+
+
+@bp.get("/<int:job_id>/script")
+@requires(Permission.USE_PORTAL)
+def script(job_id: int) -> ResponseReturnValue:
+    """The script as submitted: its owner's own."""
+    page = jobview.build(job_id)
+    if page.script is None:
+        raise NotFound(f"script of job {job_id}")
+    return Response(
+        page.script, mimetype="text/x-shellscript", headers=_file(f"{page.number}.sbatch")
+    )
+
+
+@bp.get("/<int:job_id>/<action>")
+@requires(Permission.USE_PORTAL)
+def confirm(job_id: int, action: str) -> ResponseReturnValue:
+    return _question(job_id, action)
+
+
+@bp.post("/<int:job_id>/<action>")
+@requires(Permission.USE_PORTAL)
+def act(job_id: int, action: str) -> ResponseReturnValue:
+    typed = request.form.get("time_limit", "")
+    try:
+        flash(acting.do(job_id, action, typed), "good")
+    except (BadTimeLimit, BrokerRefused, BrokerUnreachable, Refused) as error:
+        page = _question(job_id, action, trouble=error_sentence(error), typed=typed)
+        return page, 422
+    return redirect(url_for("jobs.show", job_id=job_id), code=303)
+
+
+def _question(job_id: int, action: str, *, trouble: str = "", typed: str = "") -> str:
+    page = jobview.build(job_id)
+    if not page.rights.act:
+        raise NotFound(f"acts on job {job_id}")
+    return render_template(
+        "pages/confirm.html",
+        job=page.job,
+        number=page.number,
+        question=acting.question(action),
+        trouble=trouble,
+        typed=typed,
+    )
+
+
+def _list() -> ListView:
+    who, now = viewer(), deps().clock()
+    asked = joblist.asked(request.args, who)
+    with deps().read() as session:
+        page = job_page(
+            session,
+            asked.scope,
+            asked.filters,
+            now=now,
+            sort=asked.sort,
+            descending=asked.descending,
+            cursor=asked.cursor,
+            limit=joblist.PAGE,
+        )
+        counts = class_counts(session, asked.scope, now=now)
+        waiting = reads.open_submissions(session, who.person_id, now=now)
+        own = None if who.may(Permission.SEE_ALL_JOBS) else who.groups
+        choices = people.choices(session, own_groups=own)
+        state = poll(session, "queue")
+    return ListView(
+        chips=joblist.chips(asked.typed, who, counts),
+        set=joblist.filters_set(asked.typed),
+        carried=joblist.carried(asked.typed),
+        typed=asked.typed,
+        groups=choices.groups,
+        partitions=choices.partitions,
+        states=joblist.states(),
+        here=joblist.here(),
+        waiting=waiting_lines(waiting) if joblist.shows_waiting(asked) else [],
+        rows=joblist.rows(page, who, now),
+        heads=joblist.heads(asked.typed),
+        filtered=joblist.is_filtered(asked.typed),
+        range=joblist.range_words(page),
+        previous=joblist.page_url(asked.typed, page.previous),
+        next=joblist.page_url(asked.typed, page.next),
+        fresh=fresh(state, now),
+    )
+
+
+def _file(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="job-{name}"'}

@@ -1,0 +1,81 @@
+"""The submit form: shown, followed while somebody types, and sent."""
+
+from flask import Blueprint, Response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+from werkzeug.datastructures import MultiDict
+
+from gateway.core.access import Permission
+from gateway.services.submit import InvalidAsk
+from gateway.web import sending
+from gateway.web.access import requires
+from gateway.web.texts import gettext
+from gateway.web.views import earlier, formpage
+
+bp = Blueprint("submit", __name__, url_prefix="/submit")
+
+
+@bp.get("")
+@requires(Permission.SUBMIT_JOB)
+def new() -> ResponseReturnValue:
+    """Empty, or with the values of an earlier submission (?from=)."""
+    source = request.args.get("from", type=int)
+    if source is None:
+        return formpage.page(MultiDict())
+    form = formpage.from_ask(earlier.load(source))
+    notice = gettext("These are the values of an earlier submission. Change what you like.")
+    return formpage.page(form, notice=notice, source=source)
+
+
+@bp.post("")
+@requires(Permission.SUBMIT_JOB)
+def create() -> ResponseReturnValue:
+    """One submission a form key, however often the button is pressed."""
+    if request.form.get("try"):
+        return choices()
+    try:
+        sent = sending.send(formpage.as_typed(request.form), request.form.get("form_key", ""))
+    except InvalidAsk as invalid:
+        return formpage.page(request.form, problems=tuple(invalid.problems)), 422
+    return redirect(sent.url, code=303)
+
+
+@bp.post("/choices")
+@requires(Permission.SUBMIT_JOB)
+def choices() -> ResponseReturnValue:
+    """The form again, with the choices that belong to what is chosen now."""
+    if not request.headers.get("HX-Request"):
+        return formpage.page(request.form)
+    return render_template("fragments/form_fields.html", form=formpage.view(request.form))
+
+
+@bp.post("/preview")
+@requires(Permission.SUBMIT_JOB)
+def preview() -> ResponseReturnValue:
+    """Summary, script and the notes at the fields, while somebody types."""
+    form = formpage.view(request.form, live=True)
+    return render_template("fragments/preview.html", form=form, estimate=None)
+
+
+@bp.post("/estimate")
+@requires(Permission.SUBMIT_JOB)
+def estimate() -> ResponseReturnValue:
+    """Slurm's own estimate, only when somebody asks for it."""
+    found = sending.estimate(formpage.as_typed(request.form))
+    if not request.headers.get("HX-Request"):
+        return formpage.page(request.form, estimate=found)
+    return render_template("fragments/estimate.html", estimate=found)
+
+
+@bp.post("/script")
+@requires(Permission.SUBMIT_JOB)
+def script() -> ResponseReturnValue:
+    """The script as a file, to run it with plain sbatch."""
+    form = formpage.view(request.form)
+    if form.script is None:
+        return formpage.page(request.form), 422
+    name = f"{form.ask.template or 'job'}.sbatch"
+    return Response(
+        form.script,
+        mimetype="text/x-shellscript",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
