@@ -29,4 +29,4 @@ def _telling(path: Path, *, all_lines: bool) -> list[str]:
     telling = [line for line in lines if TELLING.search(line)]
     if not telling and all_lines:
         telling = lines
-    return list(dict.fromkeys(telling))[-SHOWN:]
+    return list(dict.fromkeys(telling))[-SHOWN:]  # the same line once: daemons repeat themselves

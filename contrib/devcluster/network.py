@@ -30,7 +30,7 @@ class Link:
 def reserve(home: Path, cache: Path) -> Link:
     """Make the pair and take a free /24. Instances that start at once get different ones."""
     remove(home)
-    outer, inner = _names(home)
+    outer, inner = names(home)
     cache.mkdir(parents=True, exist_ok=True)
     with _lock(cache / "network.lock"):
         link = Link(outer, inner, _free_network(home))
@@ -46,13 +46,14 @@ def hand_over(link: Link, init_pid: int) -> None:
 
 def remove(home: Path) -> None:
     """The pair is gone afterwards, whichever end was left."""
-    for name in _names(home):
+    for name in names(home):
         if Path("/sys/class/net", name).exists():
             with contextlib.suppress(DevclusterError):  # the kernel may be removing it right now
                 run(["ip", "link", "del", name], purpose=PURPOSE)
 
 
-def _names(home: Path) -> tuple[str, str]:
+def names(home: Path) -> tuple[str, str]:
+    """Of the outer and the inner end; made from the folder, so a crash does not lose them."""
     mark = hashlib.sha256(str(home).encode()).hexdigest()[:8]
     return f"slc{mark}o", f"slc{mark}i"
 

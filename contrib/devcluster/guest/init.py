@@ -80,20 +80,21 @@ def start(plan: Plan) -> None:
     sacctmgr(HERE / "qos")
     sacctmgr(HERE / "accounts")
     note("slurmctld")
-    run(["slurmctld"])
+    slurmctld = spawn(["slurmctld", "-D"], LOGS / "slurmctld.out")
     holders = {node["name"]: node["holder"] for node in plan["nodes"]}
     note("slurmd")
     for name, holder in holders.items():
         run(["nsenter", "-t", str(holder), "-u", "-n", "slurmd", "-N", name])
     note("idle nodes")
-    wait_for("slurmctld", lambda: all_idle(len(holders)), None)
+    wait_for("slurmctld", lambda: all_idle(len(holders)), slurmctld)
     note("limits")
-    wait_for("slurmctld's registration with slurmdbd", registered, None)
+    wait_for("slurmctld's registration with slurmdbd", registered, slurmctld)
     sacctmgr(HERE / "limits")
     note("ready")
 
 
 def install_files(plan: Plan) -> None:
+    socket.sethostname("head")
     for path in sorted((HERE / "slurm").iterdir()):
         shutil.copy(path, Path("/etc/slurm") / path.name)
     for name in ("hosts", "hostname"):
@@ -130,7 +131,6 @@ def homes(plan: Plan) -> None:
 
 def network(plan: Plan) -> None:
     """The machine moved `uplink` in here; each node gets its own network behind a bridge."""
-    socket.sethostname("head")
     uplink = plan["uplink"]
     wait_for("the network interface", lambda: uplink in dict(socket.if_nameindex()).values(), None)
     ip(
