@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from gateway.broker.reads import ENDED
 from gateway.wire import messages as m
 
 Uids = Mapping[tuple[int, int], int]  # (job id, submit epoch) -> numeric uid
 _NOBODY = frozenset({"", "None assigned", "None"})
 _INFINITE = 0xFFFFFFFF  # older releases print the raw number of "no limit"
 _NOT_SET = 0xFFFFFFFE
+_BASE_STATES = (ENDED - {"REVOKED"}) | {"PENDING", "RUNNING", "SUSPENDED"}
 
 
 def read_row(row: Any, uids: Uids) -> m.RunRecord | m.HeldRow:
     """The record, or the row held for review."""
     try:
         return _record(row, uids)
-    except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
+    except Exception as error:  # whatever is wrong with it: a row is never dropped
         reason = f"{type(error).__name__}: {error}"
         return m.HeldRow(raw=json.dumps(row, ensure_ascii=True), reason=reason)
 
@@ -75,11 +77,14 @@ def _user(row: Mapping[str, Any]) -> str:
 
 
 def _state(current: Any) -> str:
-    """A list since 23.11, a word before. Flags are joined by +, the base state first."""
+    """A list since 23.11, a word before. A flag stands for the whole, as `sacct` prints it:
+    ["PENDING", "REQUEUED"] is a run that a requeue ended."""
     states = [current] if isinstance(current, str) else list(current)
     if not states or not all(isinstance(state, str) and state for state in states):
         raise ValueError(f"no state: {current!r}")
-    return "+".join(states)
+    base = [state for state in states if state in _BASE_STATES]
+    flags = [state for state in states if state not in _BASE_STATES]
+    return str((flags or base)[0])
 
 
 def _reason(value: Any) -> str | None:
@@ -157,8 +162,10 @@ def _tres(items: Any) -> str:
         name = f"{item['type']}/{item['name']}" if item["name"] else str(item["type"])
         if "," in name or "=" in name:
             raise ValueError(f"not a resource name: {name!r}")
-        if _whole(item["count"]) >= 0:
-            pairs.append(f"{name}={item['count']}")
+        # 22.05 prints null for an energy that nobody counted.
+        count = -2 if item["count"] is None and item["type"] == "energy" else item["count"]
+        if _whole(count) >= 0:
+            pairs.append(f"{name}={count}")
     return ",".join(pairs)
 
 

@@ -75,7 +75,7 @@ def request(cast: Cast, **changes: Any) -> m.SubmitRequest:
         script=(
             "#!/bin/sh\necho began\n"
             'i=0; while [ ! -e "$HOME/end-$SLURM_JOB_ID" ] && [ $i -lt 300 ]; do\n'
-            "  sleep 0.2; i=$((i+1)); done\n"
+            "  sleep 0.2 || exit 1; i=$((i+1)); done\n"  # a cancel ends the sleep, not the shell
         ),
         gpu_type=cast.gpu_type,
     )
@@ -396,7 +396,7 @@ class AccountingContract(Steps):
         site.until(lambda: len(self.runs_of(site, job)) == 2, WAIT_SECONDS)
         site.until(lambda: self._ended(site, job), WAIT_SECONDS)
         first, second = sorted(self.runs_of(site, job), key=lambda run: run.submit_time)
-        assert first.state == "REQUEUED"
+        assert first.state == "REQUEUED", first
         assert first.start_time is not None
         assert (second.state, second.start_time, second.alloc_tres) == ("CANCELLED", None, "")
         assert second.restarts == 1
