@@ -175,7 +175,8 @@ def _qos_choices(
     association: "m.Association", partition: "m.Partition", qos: "Sequence[m.Qos]"
 ) -> list[QosChoice]:
     mine = {name.casefold() for name in association.qos}
-    default = (association.default_qos or "").casefold()
+    # Where nobody set a default, Slurm's own is the QoS that it makes itself.
+    default = (association.default_qos or "normal").casefold()
     preempted = {name.casefold() for level in qos for name in level.preempts}
     found = [
         QosChoice(

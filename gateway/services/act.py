@@ -6,7 +6,7 @@ from enum import StrEnum
 from gateway.brokerclient.port import Broker
 from gateway.core.access import Viewer, job_rights
 from gateway.core.states import parse_state
-from gateway.errors import BrokerRefused, BrokerSilent, NotFound, Refused
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, NotFound, Refused
 from gateway.store import events, jobs, polls, submissions
 from gateway.store.jobs import JobOwner
 from gateway.store.uow import Begin
@@ -47,7 +47,7 @@ def act(
     except BrokerSilent:
         outcome = "unknown"
         raise
-    except BrokerRefused as error:
+    except (BrokerRefused, BrokerUnreachable) as error:
         outcome = error.code
         raise
     finally:
