@@ -1,0 +1,99 @@
+"""The broker's WSGI side over a FakeBroker, on a real Unix socket: all but gunicorn and Slurm."""
+
+import socketserver
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+from gateway.brokerclient.port import Broker
+from gateway.wire import messages as m
+
+Wsgi = Callable[..., Any]
+
+
+def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
+    """The verbs over any implementation of the port."""
+
+    def done(act: Callable[..., None]) -> Callable[[Any], m.Done]:
+        def handle(asked: Any) -> m.Done:
+            act(asked.job_id, user=asked.user)
+            return m.Done()
+
+        return handle
+
+    def set_time_limit(asked: m.TimeLimitRequest) -> m.Done:
+        broker.set_time_limit(asked.job_id, user=asked.user, minutes=asked.time_limit_minutes)
+        return m.Done()
+
+    return {
+        "submit": broker.submit,
+        "find": lambda a: m.Found(broker.find(a.token, user=a.user, since=a.since)),
+        "cancel": done(broker.cancel),
+        "hold": done(broker.hold),
+        "release": done(broker.release),
+        "requeue": done(broker.requeue),
+        "set-time-limit": set_time_limit,
+        "queue": lambda _: broker.queue(),
+        "nodes": lambda _: m.Nodes(broker.nodes()),
+        "partitions": lambda _: m.Partitions(broker.partitions()),
+        "associations": lambda _: m.Associations(broker.associations()),
+        "qos": lambda _: m.QosList(broker.qos()),
+        "estimate": broker.estimate,
+        "accounting": lambda a: broker.accounting(since=a.since, until=a.until),
+        "read-file": lambda a: broker.read_file(
+            a.path, user=a.user, offset=a.offset, max_bytes=a.max_bytes
+        ),
+        "check-folder": lambda a: broker.check_folder(a.path, user=a.user),
+    }
+
+
+class UnixWsgiServer(socketserver.UnixStreamServer):
+    """One request at a time, as one worker of the broker."""
+
+    def __init__(self, path: Path, app: Wsgi) -> None:
+        path.unlink(missing_ok=True)
+        self.app = app
+        super().__init__(str(path), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Any
+    timeout = 10
+
+    def handle(self) -> None:
+        self.raw_requestline = self.rfile.readline(65537)
+        if not self.raw_requestline or not self.parse_request():
+            return
+        environ = {
+            "REQUEST_METHOD": self.command,
+            "PATH_INFO": self.path,
+            "CONTENT_LENGTH": self.headers.get("content-length", ""),
+            "wsgi.input": self.rfile,
+            "gunicorn.socket": self.connection,
+        }
+        if "transfer-encoding" in self.headers:
+            environ["HTTP_TRANSFER_ENCODING"] = self.headers["transfer-encoding"]
+        heads: list[str] = []
+
+        def start(status: str, headers: list[tuple[str, str]]) -> None:
+            heads.append(f"HTTP/1.1 {status}")
+            heads.extend(f"{name}: {value}" for name, value in headers)
+
+        body = b"".join(self.server.app(environ, start))
+        self.wfile.write("\r\n".join([*heads, "", ""]).encode() + body)
+
+
+@contextmanager
+def served(app: Wsgi, path: Path) -> Iterator[Path]:
+    """Serve in a thread until the block ends."""
+    with UnixWsgiServer(path, app) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield path
+        finally:
+            server.shutdown()
+            thread.join()
