@@ -16,7 +16,7 @@
     const atEnd = () => pane.scrollHeight - pane.scrollTop - pane.clientHeight < 40;
     const toEnd = () => { pane.scrollTop = pane.scrollHeight; };
     const paint = () => {
-      toggle.textContent = following ? toggle.dataset.pause : toggle.dataset.follow;
+      toggle.textContent = following ? toggle.dataset.pause : toggle.dataset.again;
       toggle.setAttribute("aria-pressed", String(following));
     };
 

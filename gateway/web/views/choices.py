@@ -85,13 +85,20 @@ def with_defaults(ask: Ask, offer: Offer) -> Ask:
     )
 
 
+def _usual_qos(partition: PartitionChoice) -> QosChoice | None:
+    """Where no default is set, what Slurm itself falls back to; never the most urgent."""
+    if any(one.is_default for one in partition.qos):
+        return partition.default_qos
+    return partition.find_qos("normal") or partition.default_qos
+
+
 def chosen(
     offer: Offer, ask: Ask
 ) -> tuple[GroupChoice | None, PartitionChoice | None, QosChoice | None]:
     """What is chosen, or the default in its place."""
     group = offer.find_group(ask.group) or offer.default_group
     partition = (group.find_partition(ask.partition) or group.default_partition) if group else None
-    qos = (partition.find_qos(ask.qos) or partition.default_qos) if partition else None
+    qos = (partition.find_qos(ask.qos) or _usual_qos(partition)) if partition else None
     return group, partition, qos
 
 
@@ -170,15 +177,13 @@ def limits(found: Limits | None) -> list[tuple[str, str]]:
 
 
 def room(reading: Reading, partition: PartitionChoice | None) -> list[tuple[str, str]]:
-    """Free cards of the types that this partition has, as the last poll saw them."""
-    kinds = [kind.name for kind in partition.gpus] if partition else []
-    if reading.gpu_type:
-        kinds = [reading.gpu_type]
-    free = free_by_type()
+    """Free cards of this partition, of the chosen type or of each."""
+    if partition is None:
+        return []
     return [
-        (gettext("%(type)s free now", type=kind), free_words(*free[kind]))
-        for kind in kinds
-        if kind in free
+        (gettext("%(type)s free now", type=kind), free_words(free, total))
+        for kind, (free, total) in sorted(free_by_type(partition.name).items())
+        if reading.gpu_type in {None, kind}
     ]
 
 

@@ -156,11 +156,16 @@ def _by_reason(sums: tuple[WaitSum, ...], now: datetime) -> list[WaitLine]:
     return sorted(together.values(), key=lambda line: -line.gpus)
 
 
-def free_by_type() -> dict[str, tuple[int, int]]:
-    """Free and all cards of each type, as the last poll saw them."""
+def free_by_type(partition: str) -> dict[str, tuple[int, int]]:
+    """Free and all cards of each type in a partition, as the last poll saw them."""
     with deps().read() as session:
-        found = reads.cluster(session).types
-    return {use.gpu_type: (use.free, use.total) for use in found}
+        cards = reads.nodes(session)
+    found: dict[str, tuple[int, int]] = {}
+    for card in cards:
+        if partition in card.node.partitions and card.node.gpus:
+            free, total = found.get(card.node.gpu_type or "gpu", (0, 0))
+            found[card.node.gpu_type or "gpu"] = (free + card.free, total + card.node.gpus)
+    return found
 
 
 def free_words(free: int, total: int) -> str:

@@ -191,9 +191,16 @@ def _with_template(ask: Ask, *, shown_before: str) -> Ask:
     names = [template.name for template in catalogue]
     if ask.template not in names and names:
         ask = replace(ask, template=names[0])
+    manifest = _manifest(ask)
+    own = manifest.resources
+    if shown_before != ask.template:
+        ask = replace(
+            ask,
+            nodes=ask.nodes or str(own.nodes.default),
+            nproc_per_node=ask.nproc_per_node or str(own.nproc_per_node.default),
+        )
     if shown_before == ask.template or not names:
         return ask
-    manifest = _manifest(ask)
     values = {own.name: ask.values.get(own.name, own.default) for own in manifest.fields}
     if manifest.resources.gpus is GpuRule.CHOSEN:
         chosen = manifest.resources.gpus_per_node

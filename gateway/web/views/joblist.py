@@ -1,7 +1,7 @@
 """The job list: filters read from the address, and the rows as they are shown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -107,6 +107,22 @@ def why(job: JobRow) -> str:
     if state is JobState.RUNNING or state.succeeded:
         return ""
     return state_text(job.state)
+
+
+def splits(asked: Asked) -> bool:
+    """Without a wish for states or order, what waits or runs stands before what has ended."""
+    plain_order = asked.sort is Sort.SUBMIT and asked.descending
+    return plain_order and not asked.filters.states and asked.filters.slurm_id is None
+
+
+def active_part(asked: Asked) -> Asked:
+    return replace(asked, filters=replace(asked.filters, states=(StateClass.ACTIVE,)))
+
+
+def ended_part(asked: Asked) -> Asked:
+    """The rest: a state that nobody knows is in neither word, and must not vanish."""
+    states = (StateClass.ENDED.value, JobState.UNKNOWN.value)
+    return replace(asked, filters=replace(asked.filters, states=states))
 
 
 def chips(typed: Mapping[str, str], viewer: Viewer, counts: ClassCounts) -> list[Chip]:

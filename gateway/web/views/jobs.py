@@ -1,5 +1,8 @@
 """The job list, one job, its output, and what one may do to it."""
 
+from datetime import datetime
+from typing import TYPE_CHECKING
+
 from flask import (
     Blueprint,
     Response,
@@ -18,13 +21,16 @@ from gateway.errors import BrokerRefused, BrokerUnreachable, NotFound, Refused
 from gateway.store.queries import job as reads
 from gateway.store.queries import people
 from gateway.store.queries.health import poll
-from gateway.store.queries.jobs import class_counts, job_page
+from gateway.store.queries.jobs import JobPage, class_counts, job_page
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.messages import error_sentence
 from gateway.web.views import acting, joblist, jobview, outputs
 from gateway.web.views.freshness import fresh
 from gateway.web.views.listview import ListView, waiting_lines
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 bp = Blueprint("jobs", __name__, url_prefix="/jobs")
 
@@ -115,20 +121,34 @@ def _question(job_id: int, action: str, *, trouble: str = "", typed: str = "") -
     )
 
 
+def _pages(
+    session: "Session", asked: joblist.Asked, now: datetime
+) -> tuple[JobPage | None, JobPage]:
+    """What waits or runs, on the first page of a plain list; and the list itself."""
+
+    def read(part: joblist.Asked) -> JobPage:
+        return job_page(
+            session,
+            part.scope,
+            part.filters,
+            now=now,
+            sort=part.sort,
+            descending=part.descending,
+            cursor=part.cursor,
+            limit=joblist.PAGE,
+        )
+
+    if not joblist.splits(asked):
+        return None, read(asked)
+    first = None if asked.cursor else read(joblist.active_part(asked))
+    return first, read(joblist.ended_part(asked))
+
+
 def _list() -> ListView:
     who, now = viewer(), deps().clock()
     asked = joblist.asked(request.args, who)
     with deps().read() as session:
-        page = job_page(
-            session,
-            asked.scope,
-            asked.filters,
-            now=now,
-            sort=asked.sort,
-            descending=asked.descending,
-            cursor=asked.cursor,
-            limit=joblist.PAGE,
-        )
+        now_active, page = _pages(session, asked, now)
         counts = class_counts(session, asked.scope, now=now)
         waiting = reads.open_submissions(session, who.person_id, now=now)
         own = None if who.may(Permission.SEE_ALL_JOBS) else who.groups
@@ -144,6 +164,10 @@ def _list() -> ListView:
         states=joblist.states(),
         here=joblist.here(),
         waiting=waiting_lines(waiting) if joblist.shows_waiting(asked) else [],
+        active=joblist.rows(now_active, who, now) if now_active else [],
+        active_url=joblist.page_url({**asked.typed, "state": "active"}, now_active.next)
+        if now_active
+        else None,
         rows=joblist.rows(page, who, now),
         heads=joblist.heads(asked.typed),
         filtered=joblist.is_filtered(asked.typed),

@@ -74,6 +74,7 @@ class JobView:
     segments: list[Piece]
     stops: list[Stop]
     queue_wait: str
+    requeue_waits: str
     deferral: str
     run_time: str
     left: str
@@ -130,6 +131,7 @@ def _view(
         segments=_pieces(segments([one for one, _ in stretches], now=now)),
         stops=_stops(job, state),
         queue_wait=_queue_wait(times.first),
+        requeue_waits=_requeue_waits(times),
         deferral=duration(times.first.deferral) or "–",
         run_time=duration(times.run_time) or "–",
         left=_left(job, now),
@@ -221,6 +223,14 @@ def _queue_wait(first: Waits) -> str:
     if first.gave_up_after is not None:
         return gettext("never started; gave up after %(time)s", time=duration(first.gave_up_after))
     return "–"
+
+
+def _requeue_waits(times: JobWaits) -> str:
+    """Apart from the first wait: a requeue is not the person's queueing anew."""
+    if not times.requeue_waits:
+        return ""
+    words = ", ".join(duration(wait) for wait in times.requeue_waits[-3:])
+    return gettext("then %(times)s after a requeue", times=words)
 
 
 def _left(job: JobRow, now: datetime) -> str:

@@ -34,6 +34,8 @@ class ListView:
     states: list[tuple[str, str]]
     here: str
     waiting: list[WaitingLine]
+    active: list[Row]
+    active_url: str | None
     rows: list[Row]
     heads: list[Head]
     filtered: bool
