@@ -11,7 +11,8 @@ MAX_BYTES = 64 * 1024
 
 
 def read(job_id: int, *, viewer: Viewer, begin: Begin, broker: Broker, offset: int) -> FileChunk:
-    """A piece from `offset` on, negative from the end. NotFound, Refused or a broker error."""
+    """A piece from `offset` on, negative from the end; an empty one while an active job has
+    written nothing. NotFound, Refused or a broker error."""
     with begin() as session:
         job = jobs.owner(session, job_id)
     if job is None:
@@ -27,5 +28,5 @@ def read(job_id: int, *, viewer: Viewer, begin: Begin, broker: Broker, offset: i
         return broker.read_file(job.output, user=job.user, offset=offset, max_bytes=MAX_BYTES)
     except BrokerRefused as error:
         if error.code == "file_missing" and job.active:
-            raise Refused("no_output_yet") from error
+            return FileChunk(text="", offset=max(offset, 0), next_offset=offset, size=0)
         raise

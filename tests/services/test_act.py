@@ -215,11 +215,10 @@ def test_the_output_of_a_stranger_is_not_found(site):
         read(site, job_id=99)
 
 
-def test_no_output_yet(site):
+def test_a_job_that_has_written_nothing_yet_reads_as_empty(site):
     site.broker.files.contents.clear()
-    with pytest.raises(Refused) as refused:
-        read(site)
-    assert refused.value.code == "no_output_yet"
+    chunk = read(site, offset=-100)
+    assert (chunk.text, chunk.offset, chunk.next_offset, chunk.size) == ("", 0, -100, 0)
 
 
 def test_an_output_that_is_gone_after_the_end(site):
