@@ -80,7 +80,6 @@ def can_run(account: Account, home: Path) -> bool:
             group=account.gid,
             extra_groups=[],
             cwd="/",
-            env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
             capture_output=True,
             check=False,
         )
