@@ -54,9 +54,13 @@ class Leader:
 
     @contextmanager
     def begin(self) -> "Iterator[Session]":
-        """A transaction that only the leader can commit."""
+        """A transaction that only the leader can commit: asked at its start and at its end."""
         with self._begin() as session:
-            if not leases.is_held(session, NAME, holder=self._holder, now=self._clock()):
-                self._until = None
-                raise LeaseLost(self._holder)
+            self._require(session)
             yield session
+            self._require(session)
+
+    def _require(self, session: "Session") -> None:
+        if not leases.is_held(session, NAME, holder=self._holder, now=self._clock()):
+            self._until = None
+            raise LeaseLost(self._holder)
