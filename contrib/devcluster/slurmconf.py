@@ -164,6 +164,8 @@ PidFile=/run/slurm/slurmdbd.pid
 SLURM = f"""\
 SlurmUser=slurm
 AuthType=auth/munge
+# this is also how long a requeued job waits before it may start again: 120 s by default
+AuthInfo=cred_expire=15
 MpiDefault=none
 ReturnToService=2
 StateSaveLocation=/var/lib/slurm/slurmctld
@@ -186,7 +188,7 @@ SlurmdTimeout=60
 KillWait=10
 MinJobAge=300
 JobRequeue=1
-# a job on an idle cluster starts at once, and a decision is never older than seconds
+# Batch jobs start in the next of slurmctld's rounds, once a second: it cannot be told to be faster.
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=5,bf_interval=5,\
 bf_continue,bf_window=11520,bf_max_job_test=1000

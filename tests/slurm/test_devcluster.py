@@ -53,6 +53,11 @@ def test_an_idle_cluster_starts_a_job_at_once(cluster: Instance) -> None:
     assert time.monotonic() - begin < 2
 
 
+def test_jobs_do_not_inherit_ignored_signals(cluster: Instance) -> None:
+    done = cluster.run(["srun", "--gpus=1", "grep", "SigIgn", "/proc/self/status"], user="nlp-1")
+    assert int(done.stdout.split()[1], 16) == 0
+
+
 def test_pyslurm_unchanged_speaks_to_this_slurm(cluster: Instance) -> None:
     code = "import pyslurm, json; print(json.dumps(sorted(pyslurm.Nodes.load())))"
     done = cluster.run(["/opt/sluice-broker/bin/python", "-c", code])

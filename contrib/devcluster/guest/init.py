@@ -52,7 +52,6 @@ class StartError(Exception):
 
 
 def main() -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     plan = json.loads((HERE / "plan.json").read_text())
     try:
         start(plan)
