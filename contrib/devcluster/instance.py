@@ -99,6 +99,7 @@ class Instance:
         It gets only PATH, HOME, USER, LC_ALL and `env`, and starts in the home folder. When the
         returned command is ended, the one inside gets SIGTERM.
         """
+        host.require_root()
         record = self.running()
         if record is None:
             raise DevclusterError("The development cluster is down: start it with `cluster up`")
