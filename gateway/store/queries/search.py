@@ -19,7 +19,7 @@ from gateway.store.queries.filters import JobFilters, Scope
 from gateway.store.queries.leads import Lead, Leads, leads
 from gateway.store.types import UtcDateTime
 
-LOOKED_AT = 5_000
+LOOKED_AT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
