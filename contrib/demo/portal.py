@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrib.demo.api import Api
+from contrib.devcluster import paths, rootfs, torchenv
 from contrib.devcluster.instance import Instance
 from contrib.devcluster.processes import Process
 
@@ -34,7 +35,7 @@ PEOPLE = (
     ("biolab-lead", "researcher"),
     ("biolab-1", "researcher"),
 )
-ADMINISTRATOR = "admin"
+ADMINISTRATOR = "admin-1"
 
 ENVIRONMENTS = """\
 [[environment]]
@@ -58,11 +59,15 @@ class Portal:
         self.home = home
         self.cluster = Instance(home)
         self._say = say
+        self._child: subprocess.Popen[bytes] | None = None  # when this process started it
 
     def start(self, *, with_torch: bool = True, port: int = 8000) -> None:
         """Bring up what is not up yet. Safe to call again."""
         self.home.mkdir(parents=True, exist_ok=True)
-        self.cluster.up(say=self._say, with_torch=with_torch)
+        self.cluster.up(say=self._say)
+        if with_torch:
+            cache = paths.cache_folder()
+            torchenv.ensure(cache, rootfs.ensure(cache, self._say), self._say, allow_cuda=False)
         (self.home / "environments.toml").write_text(ENVIRONMENTS)
         self._sluice("db", "upgrade")
         self._add_people()
@@ -76,7 +81,9 @@ class Portal:
         process = self._process()
         if process is not None and process.alive():
             os.kill(process.pid, signal.SIGTERM)
-            if not process.gone_within(20):
+            if self._child is not None:
+                self._child.wait(30)
+            elif not process.gone_within(30):
                 process.kill(wait_seconds=5)
         self._record.unlink(missing_ok=True)
         self.cluster.down()
@@ -156,7 +163,7 @@ class Portal:
         logs.mkdir(exist_ok=True)
         address = f"127.0.0.1:{port}"
         with (logs / "up.log").open("ab") as log:
-            started = subprocess.Popen(  # noqa: S603
+            self._child = subprocess.Popen(  # noqa: S603
                 [SLUICE, "up"],
                 env={**self._environment(), "SLUICE_LISTEN": address},
                 stdin=subprocess.DEVNULL,
@@ -164,7 +171,7 @@ class Portal:
                 stderr=log,
                 start_new_session=True,
             )
-        process = Process.of(started.pid)
+        process = Process.of(self._child.pid)
         record = {
             "address": f"http://{address}",
             "process": {"pid": process.pid, "started": process.started},
