@@ -37,6 +37,8 @@ def configure(*, level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
+    # It tells of each run of each periodic job, several times a second.
+    logging.getLogger("apscheduler").setLevel("WARNING")
 
 
 def _without_secrets(
