@@ -12,7 +12,10 @@ from pathlib import Path
 
 from gateway.errors import BrokerUnreachable
 
-_PAUSE_SECONDS = 0.005
+_PAUSE_SECONDS = 0.003
+# Calls take milliseconds: when every slot is held this long, Slurm hangs, and one more worker
+# that waits would be the last one that can read files.
+_STUCK_SECONDS = 1.0
 
 
 class Slots:
@@ -35,14 +38,22 @@ class Slots:
     def _take(self) -> int:
         end = time.monotonic() + self._patience_seconds
         while True:
+            taken_at = []
             for path in self._files:
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    os.close(handle)
-                    continue
-                return handle
-            if time.monotonic() > end:
+                if _lock(handle):
+                    os.utime(handle)
+                    return handle
+                taken_at.append(os.fstat(handle).st_mtime)
+                os.close(handle)
+            if time.monotonic() > end or time.time() - max(taken_at) > _STUCK_SECONDS:
                 raise BrokerUnreachable("every worker that may speak to Slurm is busy")
             time.sleep(_PAUSE_SECONDS)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
