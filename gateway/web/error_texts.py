@@ -72,11 +72,6 @@ PROBLEM_TEXTS = {
     "folder_not_absolute": _l("Type the whole path, beginning with / or ~/."),
     "folder_characters": _l("“%(character)s” cannot stand in the path."),
     "folder_parent": _l("Type the path without .. and with ~ only at its beginning."),
-    "folder_missing": _l("There is no such folder. Make it first, or choose another."),
-    "folder_not_a_folder": _l("That is a file, not a folder."),
-    "folder_not_permitted": _l("You may not enter that folder with your Unix account."),
-    "folder_not_writable": _l("You may not write there, and the job writes its output there."),
-    "folder_outside": _l("That lies outside the folders that jobs may use."),
     "time_limit_empty": _l("Type a time limit, such as 12:00:00 for 12 hours."),
     "time_limit_none": _l("A job needs an end: type a time limit, such as 12:00:00 for 12 hours."),
     "time_limit_unreadable": _l(

@@ -151,8 +151,28 @@ SLURM_TEXTS = {
         "Slurm has not answered. It may have done it or not: the next look at the queue "
         "will tell, so wait a moment before you try again."
     ),
-    "file_missing": _l("There is no such file yet."),
-    "not_a_file": _l("That is no regular file, so the portal does not read it."),
-    "not_permitted": _l("You may not read that with your Unix account."),
-    "outside": _l("That lies outside the folders that the portal may read."),
+    "file_missing": _l("There is no such file (yet)."),
+    "file_not_regular": _l("That is no regular file, so the portal does not read it."),
+    "file_not_permitted": _l("You may not read that file with your Unix account."),
+    "file_outside": _l("That file lies outside the folders that the portal may read."),
+    "file_timeout": _l("The file system took too long to answer. Try again."),
+    "folder_missing": _l("There is no such folder. Make it first, or choose another."),
+    "folder_not_a_folder": _l("That is a file, not a folder."),
+    "folder_not_permitted": _l(
+        "You may not enter and write in that folder with your Unix account; the job writes its "
+        "output there."
+    ),
+    "folder_outside": _l("That lies outside the folders that jobs may use."),
+    "root_refused": _l("Jobs cannot run as root."),
+    "bad_name": _l("The job's name holds a character that Slurm cannot take."),
+    "bad_path": _l("A path must be whole, on one line and not too long."),
+    "bad_signal": _l("The template asks for a signal that does not exist. Tell an administrator."),
+    "bad_token": _l(
+        "The portal and its broker do not understand each other. Tell an administrator."
+    ),
+    "script_without_shebang": _l("The script's first line must say what runs it."),
+    "script_with_nul": _l("The script holds a character that no script may have."),
+    "script_with_carriage_return": _l("The script has line ends of another system."),
+    "script_not_text": _l("The script is not valid Unicode text."),
+    "script_too_large": _l("The script is longer than Slurm takes."),
 }

@@ -44,12 +44,6 @@ SUBMISSION_TEXTS = {
     "withdrawn": _l("Taken back before Slurm had it"),
 }
 
-STATE_NAMES = {
-    "pending": _l("Pending"),
-    "running": _l("Running"),
-    "ended": _l("Ended"),
-}
-
 _STOPPED = {S.SUSPENDED, S.STOPPED, S.REQUEUE_HOLD, S.SPECIAL_EXIT, S.RESV_DEL_HOLD}
 _AGAIN = {S.PREEMPTED, S.REQUEUED, S.REQUEUE_FED, S.EXPEDITING}
 _MARKS = {
