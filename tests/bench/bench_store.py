@@ -109,17 +109,20 @@ def measure(file: Path, *, repeat: int, only: str = "") -> list[dict[str, object
     for name, read in reads().items():
         if only not in name:
             continue
-        times = []
+        times, processor = [], []
         for _ in range(repeat):
-            start = time.perf_counter()
+            start, used = time.perf_counter(), time.process_time()
             with begin() as session:
                 read(session)
             times.append((time.perf_counter() - start) * 1000)
+            processor.append((time.process_time() - used) * 1000)
         lines.append(
             {
                 "bench": f"store/{name}",
                 "median_ms": round(statistics.median(times), 2),
                 "p95_ms": round(statistics.quantiles(times, n=20)[-1], 2),
+                # On a machine that does other things too, this is the fairer one.
+                "cpu_p95_ms": round(statistics.quantiles(processor, n=20)[-1], 2),
             }
         )
     return lines
@@ -138,10 +141,10 @@ def main() -> None:
         lines = measure(file, repeat=given.repeat, only=given.only)
     for line in lines:
         sys.stdout.write(json.dumps(line) + "\n")
-    worst = max(lines, key=lambda line: float(str(line["p95_ms"])))
-    sys.stdout.write(
-        json.dumps({"bench": "store/worst", "of": worst["bench"], "p95_ms": worst["p95_ms"]}) + "\n"
-    )
+    for key in ("p95_ms", "cpu_p95_ms"):
+        worst = max(lines, key=lambda line: float(str(line[key])))
+        found = {"bench": "store/worst", "of": worst["bench"], key: worst[key]}
+        sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

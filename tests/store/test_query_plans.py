@@ -1,0 +1,80 @@
+"""The bench needs a million jobs; that each statement walks an index can be seen with none."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, text
+
+from gateway.store.queries.cluster import cluster
+from gateway.store.queries.filters import JobFilters, Scope, Sort
+from gateway.store.queries.jobs import class_counts, job_page
+from gateway.store.queries.people import choices
+from gateway.store.uow import Begin
+from gateway.testing import builders as b
+
+SCOPES = [Scope.mine("member"), Scope.of_groups(("nlp", "vision"), "member"), Scope.all()]
+FILTERS = [
+    JobFilters(),
+    JobFilters(states=("active",)),
+    JobFilters(states=("FAILED",), group="nlp", user="member"),
+    JobFilters(partition="a100", qos="normal", template="ddp", since=b.NOW),
+    JobFilters(name="train"),
+    JobFilters(name="*train"),
+    JobFilters(slurm_id=7),
+]
+
+
+@pytest.fixture
+def statements(engine: Engine) -> Iterator[list[tuple[str, Any]]]:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("these are SQLite's plans")
+    seen: list[tuple[str, Any]] = []
+
+    def note(_c: Any, _cursor: Any, sql: str, values: Any, *_: Any) -> None:
+        seen.append((sql, values))
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+def plans(engine: Engine, statements: list[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    wanted = [(sql, values) for sql, values in statements if "FROM job" in sql]
+    with engine.connect() as connection:
+        for sql, values in wanted:
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values):
+                yield sql, str(row[3])
+
+
+@pytest.mark.parametrize("cursor", [None, "a1700000000000000.5", "b1700000000000000.5"])
+def test_no_page_of_the_list_reads_the_whole_table_or_sorts_it(
+    engine: Engine, read: Begin, statements: list[tuple[str, Any]], cursor: str | None
+) -> None:
+    with read() as session:
+        for scope in SCOPES:
+            for filters in FILTERS:
+                job_page(session, scope, filters, now=b.NOW, cursor=cursor)
+            job_page(session, scope, now=b.NOW, sort=Sort.GPUS)
+            class_counts(session, scope, now=b.NOW)
+        choices(session)
+        cluster(session)
+
+    found = list(plans(engine, statements))
+
+    assert found
+    for sql, step in found:
+        assert step != "SCAN job", sql
+        few = "slurm_id" in sql or "name >=" in sql or "job.id IN" in sql
+        assert few or "TEMP B-TREE FOR ORDER BY" not in step, (sql, step)
+
+
+def test_the_database_has_no_statistics_that_a_plan_could_lean_on(engine: Engine) -> None:
+    """ANALYZE would make plans depend on when it ran."""
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL keeps its own")
+    with engine.connect() as connection:
+        found = connection.execute(
+            text("select count(*) from sqlite_master where name like 'sqlite_stat%'")
+        )
+        assert found.scalar() == 0
