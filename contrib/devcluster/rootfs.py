@@ -66,9 +66,8 @@ def _debian(root: Path, log: Path) -> None:
     words = ["mmdebstrap", "--variant=minbase", "--skip=output/mknod"]
     # the suite moves daily, and a mirror may hold a state that is older than its own expiry date
     words += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--include={','.join(PACKAGES)}"]
-    private = ["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc"]
     run_logged(
-        [*private, *words, SUITE, root, source],
+        [*trees.PRIVATE, "--mount-proc", *words, SUITE, root, source],
         purpose="a root file system with Slurm",
         log=log,
     )

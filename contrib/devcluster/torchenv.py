@@ -113,7 +113,7 @@ def _venv(partial: Path, root: Path, python: str) -> None:
 def _older_python(base: Path) -> None:
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir()
-    words = ["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "mmdebstrap"]
+    words = [*trees.PRIVATE, "--mount-proc", "mmdebstrap"]
     words += ["--variant=extract", "--skip=output/mknod", f"--include={OLDER_PYTHON}"]
     words += ['--aptopt=Acquire::Check-Valid-Until "false"']
     source = apt.mirror(host.release())

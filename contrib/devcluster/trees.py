@@ -12,6 +12,12 @@ from contrib.devcluster.commands import Say
 from contrib.devcluster.paths import GUEST
 
 PARTIAL = ".partial"
+# In namespaces of its own, and killed with us: an interrupted build leaves neither a mount nor a
+# process that still writes into the cache.
+PRIVATE = (
+    *("setpriv", "--pdeathsig", "KILL"),
+    *("unshare", "-m", "-p", "-f", "--kill-child", "--propagation", "private"),
+)
 
 
 def ensure(tree: Path, build: Callable[[Path], None], say: Say) -> Path:
@@ -46,9 +52,8 @@ def fingerprint(parts: Iterable[str | Path]) -> str:
 def inside(
     root: Path, argv: Iterable[str], *, binds: Iterable[tuple[Path, Path]] = ()
 ) -> list[str | Path]:
-    """The command that runs `argv` inside `root`, in mount and process namespaces of its own."""
-    words: list[str | Path] = ["unshare", "-m", "-p", "-f", "--kill-child", "--propagation"]
-    words += ["private", "sh", GUEST / "in-tree.sh", root]
+    """The command that runs `argv` inside `root`, in namespaces of its own."""
+    words: list[str | Path] = [*PRIVATE, "sh", GUEST / "in-tree.sh", root]
     for source, target in binds:
         words += ["--bind", source, target]
     return [*words, "--", *argv]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -54,6 +55,7 @@ def up(with_torch: bool, site: Path | None) -> None:
     """Start the cluster; the first time builds it, which takes about two minutes."""
     from contrib.devcluster.paths import SITE_FILE  # noqa: PLC0415 - not in a wheel
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it cleans up as on Ctrl-C
     instance = _instance()
     instance.up(say=_say, site_file=site or SITE_FILE)
     if with_torch:
