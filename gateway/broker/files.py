@@ -127,7 +127,7 @@ def _unfinished_bytes(raw: bytes) -> int:
         byte = raw[-back]
         if byte & 0xC0 == 0x80:
             continue
-        needs = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        needs = 1 if byte > 0xF4 or byte < 0xC2 else 2 + (byte >= 0xE0) + (byte >= 0xF0)
         return back if needs > back else 0
     return 0
 

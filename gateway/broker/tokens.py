@@ -19,6 +19,7 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{8,64}", re.ASCII)
 _KEEP_SECONDS = 90 * 86400
 _PATIENCE_SECONDS = 3.0  # a double click gets the first click's job
 _PAUSE_SECONDS = 0.005
+_MARK = b"submitting\n"
 
 
 @dataclass(slots=True)
@@ -37,11 +38,16 @@ class Tokens:
     @contextmanager
     def claimed(self, token: str) -> Iterator[Claim]:
         """Hold the token for a submit; BrokerSilent when another request is submitting it."""
-        path = self._path(token)
-        handle, fresh = _open(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        handle = os.open(self._path(token), flags, 0o600)
         try:
             _lock(handle)
-            yield Claim(seen_before=not fresh, began=os.fstat(handle).st_mtime)
+            # Judged under the lock: who made the file need not be the first to get here.
+            seen_before = os.fstat(handle).st_size > 0
+            if not seen_before:
+                os.write(handle, _MARK)
+                os.fsync(handle)
+            yield Claim(seen_before=seen_before, began=os.fstat(handle).st_mtime)
         finally:
             os.close(handle)
 
@@ -70,14 +76,6 @@ class Tokens:
         if not TOKEN.fullmatch(token):
             raise BrokerRefused("not a token", code="bad_token")
         return self._folder / token
-
-
-def _open(path: Path) -> tuple[int, bool]:
-    flags = os.O_RDWR | os.O_CLOEXEC
-    try:
-        return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600), True
-    except FileExistsError:
-        return os.open(path, flags), False
 
 
 def _lock(handle: int) -> None:

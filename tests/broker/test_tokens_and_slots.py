@@ -1,0 +1,105 @@
+"""Locks between processes; the other process is a thread with a file of its own here."""
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gateway.broker import tokens as tokens_module
+from gateway.broker.slots import Slots
+from gateway.broker.tokens import Tokens
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
+
+TOKEN = "0123456789abcdef"
+
+
+def test_a_token_is_new_once(tmp_path):
+    tokens = Tokens(tmp_path / "t")
+    with tokens.claimed(TOKEN) as claim:
+        assert not claim.seen_before
+    with tokens.claimed(TOKEN) as claim:
+        assert claim.seen_before
+        assert claim.began == pytest.approx(time.time(), abs=60)
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "short", "../../../etc/cron.d/x", "a" * 65, "tok en-tok", "é" * 9]
+)
+def test_what_is_no_token_names_no_file(tmp_path, bad):
+    with pytest.raises(BrokerRefused), Tokens(tmp_path / "t").claimed(bad):
+        pass
+
+
+def test_a_second_submit_waits_for_the_first(tmp_path):
+    tokens, order = Tokens(tmp_path / "t"), []
+
+    def submit(name):
+        with tokens.claimed(TOKEN) as claim:
+            order.append((name, claim.seen_before))
+            time.sleep(0.05)
+            order.append((name, "done"))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(submit, "ab"))
+    assert order[0][0] == order[1][0]
+    assert order[1][1] == "done"
+    # Whoever came second must look into the queue.
+    assert order[2][1] is True
+
+
+def test_a_token_that_is_being_submitted_is_neither_claimed_nor_denied(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens_module, "_PATIENCE_SECONDS", 0.02)
+    tokens = Tokens(tmp_path / "t")
+    with tokens.claimed(TOKEN):
+        with pytest.raises(BrokerSilent), tokens.claimed(TOKEN):
+            pass
+        with pytest.raises(BrokerSilent), tokens.at_rest(TOKEN):
+            pass
+    with tokens.at_rest(TOKEN), tokens.at_rest("another-token"):
+        pass
+
+
+def test_old_tokens_are_forgotten(tmp_path):
+    tokens = Tokens(tmp_path / "t")
+    for name in ("old-old-old", "new-new-new"):
+        with tokens.claimed(name):
+            pass
+    os.utime(tmp_path / "t" / "old-old-old", (0, 0))
+    tokens.forget_old()
+    assert [path.name for path in (tmp_path / "t").iterdir()] == ["new-new-new"]
+
+
+def test_there_are_so_many_slots_and_no_more(tmp_path):
+    slots = Slots(tmp_path / "s", count=2, patience_seconds=0.02)
+    with slots.taken(), slots.taken(), pytest.raises(BrokerUnreachable), slots.taken():
+        pass
+    with slots.taken(), slots.taken():
+        pass
+
+
+def test_a_slot_is_waited_for(tmp_path):
+    slots, free = Slots(tmp_path / "s", count=1, patience_seconds=5), threading.Event()
+
+    def hold():
+        with slots.taken():
+            free.set()
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    free.wait()
+    with slots.taken():
+        pass
+    thread.join()
+
+
+def test_nobody_waits_behind_a_slurm_that_hangs(tmp_path):
+    slots = Slots(tmp_path / "s", count=1, patience_seconds=60)
+    with slots.taken():
+        os.utime(tmp_path / "s" / "slot-0", (time.time() - 5, time.time() - 5))
+        began = time.monotonic()
+        with pytest.raises(BrokerUnreachable), slots.taken():
+            pass
+        assert time.monotonic() - began < 1
