@@ -234,9 +234,13 @@ def _stint(record: m.RunRecord) -> Stint:
     )
 
 
-def _sightings(records: Sequence[m.RunRecord]) -> list[Sighting]:
-    return [
-        Sighting(
+def _sightings(records: Sequence[m.RunRecord]) -> dict[str, list[Sighting]]:
+    found: dict[str, list[Sighting]] = defaultdict(list)
+    for record in records:
+        token = token_in(record.comment)
+        if token is None:
+            continue
+        sighting = Sighting(
             token=token,
             user=record.user,
             slurm_id=record.job_id,
@@ -245,6 +249,5 @@ def _sightings(records: Sequence[m.RunRecord]) -> list[Sighting]:
             started=record.start_time is not None,
             open=False,
         )
-        for record in records
-        if (token := token_in(record.comment)) is not None
-    ]
+        found[token].append(sighting)
+    return found

@@ -4,8 +4,7 @@ The comment that holds the token can be read and written by others in the cluste
 a submission's only when its user is the one who asked.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,6 +18,8 @@ from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
+
+Seen = Mapping[str, Sequence[Sighting]]  # by token
 
 # Two hosts' clocks: a job is not older than the wish for it by more than this.
 _CLOCKS = timedelta(minutes=10)
@@ -37,24 +38,16 @@ def is_ours(comment: str) -> bool:
     return comment.startswith(TOKEN_PREFIX)
 
 
-def twice(seen: Iterable[Sighting]) -> set[str]:
+def twice(seen: Seen) -> set[str]:
     """Tokens that more than one job carries. The tasks of an array are one job."""
-    ids: dict[str, set[int]] = defaultdict(set)
-    for sighting in seen:
-        ids[sighting.token].add(sighting.id_of_all)
-    return {token for token, found in ids.items() if len(found) > 1}
+    return {token for token, found in seen.items() if len({one.id_of_all for one in found}) > 1}
 
 
-def link(
-    session: "Session", seen: Sequence[Sighting], *, cluster: str, now: datetime
-) -> tuple[Duplicate, ...]:
+def link(session: "Session", seen: Seen, *, cluster: str, now: datetime) -> tuple[Duplicate, ...]:
     """Join jobs to submissions; answers the second ones that can still be stopped."""
-    by_token: dict[str, list[Sighting]] = defaultdict(list)
-    for sighting in seen:
-        by_token[sighting.token].append(sighting)
     duplicates: list[Duplicate] = []
-    for row in submissions.by_tokens(session, sorted(by_token)):
-        mine = [s for s in by_token[row.token] if _fits(s, row)]
+    for row in submissions.by_tokens(session, sorted(seen)):
+        mine = [s for s in seen[row.token] if _fits(s, row)]
         first = _first(session, mine, row)
         if first is None:
             continue

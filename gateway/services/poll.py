@@ -137,23 +137,20 @@ def _plan(read: Begin, cluster: str, queue: m.Queue) -> Plan:
     return poll_plan.make(queue, known)
 
 
-def _add(
-    begin: Begin, cluster: str, plan: Plan, seen: list[poll_plan.Sighting], *, now: datetime
-) -> int:
+def _add(begin: Begin, cluster: str, plan: Plan, seen: link.Seen, *, now: datetime) -> int:
     """New jobs, each joined to its submission in the transaction that makes its row."""
     added = 0
     for part in chunks(plan.added, _ROWS):
         with begin() as session:
-            for facts in part:
-                row = facts | {"cluster": cluster, "seen_at": now, "template": None}
-                added += jobs.add(session, row) is not None
+            more = {"cluster": cluster, "seen_at": now, "template": None}
+            added += jobs.add_all(session, [facts | more for facts in part])
             tokens = {facts["token"] for facts in part}
             link.link(session, _among(seen, tokens), cluster=cluster, now=now)
     return added
 
 
-def _among(seen: list[poll_plan.Sighting], tokens: set[str]) -> list[poll_plan.Sighting]:
-    return [sighting for sighting in seen if sighting.token in tokens]
+def _among(seen: link.Seen, tokens: set[str]) -> link.Seen:
+    return {token: seen[token] for token in tokens if token in seen}
 
 
 def _change(begin: Begin, plan: Plan, *, now: datetime) -> int:

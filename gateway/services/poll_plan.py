@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from gateway.core.identity import Stint, is_requeue_of, token_in
@@ -86,7 +87,7 @@ def strangers(queue: m.Queue, known: Sequence[KnownJob]) -> list[m.QueueJob]:
 
 def facts_of(seen: m.QueueJob, *, taken_at: datetime) -> tuple[Any, ...]:
     """The row's values, in the order of FACTS."""
-    state = parse_state(seen.state)[0]
+    state = _state(seen.state)
     over = _is_over(state, seen, taken_at)
     return (
         seen.array_job_id,
@@ -149,7 +150,7 @@ def sums(queue: m.Queue) -> list[dict[str, Any]]:
     """The open jobs by partition, GPU type, group, state and reason; an array counts its tasks."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for seen in queue.jobs:
-        state = parse_state(seen.state)[0]
+        state = _state(seen.state)
         if _is_over(state, seen, queue.taken_at):
             continue
         reason = seen.reason if state.is_pending else None
@@ -164,20 +165,25 @@ def sums(queue: m.Queue) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def sightings(queue: m.Queue) -> list[Sighting]:
-    return [
-        Sighting(
+def sightings(queue: m.Queue) -> dict[str, list[Sighting]]:
+    """The jobs that carry a token, by it."""
+    found: dict[str, list[Sighting]] = defaultdict(list)
+    for seen in queue.jobs:
+        token = token_in(seen.comment)
+        if token is None:
+            continue
+        state = _state(seen.state)
+        sighting = Sighting(
             token=token,
             user=seen.user,
             slurm_id=seen.job_id,
             id_of_all=seen.array_job_id or seen.job_id,
             submit_time=seen.submit_time,
             started=seen.start_time is not None or seen.restarts > 0,
-            open=parse_state(seen.state)[0].is_pending or parse_state(seen.state)[0].is_active,
+            open=state.is_pending or state.is_active,
         )
-        for seen in queue.jobs
-        if (token := token_in(seen.comment)) is not None
-    ]
+        found[token].append(sighting)
+    return found
 
 
 def stint_of_row(row: KnownJob) -> Stint:
@@ -187,9 +193,15 @@ def stint_of_row(row: KnownJob) -> Stint:
         submit=row.get("last_submit_time"),
         end=row.get("end_time"),
         restarts=row.get("restarts"),
-        may_return=parse_state(row.get("state"))[0].may_return,
+        may_return=_state(row.get("state")).may_return,
         token=row.get("token"),
     )
+
+
+@lru_cache(maxsize=1000)
+def _state(printed: str) -> JobState:
+    """A hundred thousand jobs share a dozen states."""
+    return parse_state(printed)[0]
 
 
 def _stint_of_queue(seen: m.QueueJob) -> Stint:

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from gateway.store.models import HeldRow, Job, QueueNow, Run
-from gateway.store.upsert import chunks, insert_if_new
+from gateway.store.upsert import chunks, insert_if_new, insert_ignoring
 
 # What slurmctld and accounting may change about a job, in the order of `KnownJob.facts`.
 FACTS = (
@@ -98,13 +98,15 @@ class JobOwner:
     time_limit_minutes: int | None
 
 
+# Columns of the table, not of the class: for 100,000 rows the ORM's loading costs seconds.
+_COLUMNS = Job.__table__.c
 _KNOWN = (
-    Job.id,
-    Job.slurm_id,
-    Job.submit_time,
-    Job.seen_at,
-    Job.left_queue_at,
-    *(getattr(Job, name) for name in FACTS),
+    _COLUMNS.id,
+    _COLUMNS.slurm_id,
+    _COLUMNS.submit_time,
+    _COLUMNS.seen_at,
+    _COLUMNS.left_queue_at,
+    *(_COLUMNS["group_name" if name == "group" else name] for name in FACTS),
 )
 
 
@@ -140,6 +142,15 @@ def owner(session: Session, job_id: int) -> JobOwner | None:
 def add(session: Session, row: dict[str, Any]) -> int | None:
     """Insert one job; None when somebody has made the row already."""
     return insert_if_new(session, Job.__table__, _by_column(row))
+
+
+def add_all(session: Session, rows: Sequence[dict[str, Any]]) -> int:
+    """Insert many at once; those that somebody has made already are left as they are."""
+    if not rows:
+        return 0
+    statement = insert_ignoring(session, Job.__table__)
+    result = session.connection().execute(statement, [_by_column(row) for row in rows])
+    return result.rowcount if result.rowcount >= 0 else len(rows)
 
 
 def id_of(session: Session, *, cluster: str, slurm_id: int, submit_time: datetime) -> int | None:
@@ -224,7 +235,10 @@ def replace_queue_sums(session: Session, rows: Iterable[dict[str, Any]]) -> None
 
 
 def _known(session: Session, query: Any) -> list[KnownJob]:
-    return [KnownJob(r[0], r[1], r[2], r[3], r[4], tuple(r[5:])) for r in session.execute(query)]
+    return [
+        KnownJob(r[0], r[1], r[2], r[3], r[4], tuple(r[5:]))
+        for r in session.connection().execute(query)
+    ]
 
 
 def _by_column(row: dict[str, Any]) -> dict[str, Any]:

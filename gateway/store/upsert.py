@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import FromClause, Table, column
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session
 
 T = TypeVar("T")
@@ -30,9 +30,17 @@ def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
         yield items[start : start + size]
 
 
-def _insert(session: Session, table: FromClause, row: dict[str, Any], key: str) -> Any:
+def insert_ignoring(session: Session, table: FromClause) -> Any:
+    """The bare statement, for many rows at once."""
     assert isinstance(table, Table)
-    is_postgresql = session.get_bind().dialect.name == "postgresql"
-    insert: Any = postgresql.insert if is_postgresql else sqlite.insert
-    statement = insert(table).values(row).on_conflict_do_nothing().returning(column(key))
+    insert: Any = sqlite.insert
+    if session.get_bind().dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # noqa: PLC0415  # megabytes for who needs it
+
+        insert = postgresql.insert
+    return insert(table).on_conflict_do_nothing()
+
+
+def _insert(session: Session, table: FromClause, row: dict[str, Any], key: str) -> Any:
+    statement = insert_ignoring(session, table).values(row).returning(column(key))
     return session.execute(statement).scalar()
