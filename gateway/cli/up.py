@@ -116,6 +116,7 @@ def _web_argv(found: Settings) -> list[str]:
     # Longer than the broker may take, or gunicorn would end a request that waits for Slurm.
     seconds = int(found.broker_timeout_seconds) + 15
     argv = [sys.executable, "-m", "gunicorn", "gateway.web.app:create_app()", "--preload"]
+    argv += ["--config", "python:gateway.cli.serving"]
     argv += ["--bind", found.listen, "--workers", str(found.web_workers)]
     argv += ["--threads", str(WEB_THREADS), "--timeout", str(seconds), "--graceful-timeout", "5"]
     argv += ["--log-level", "warning", "--no-control-socket"]
