@@ -66,7 +66,7 @@ class Application:
         peer = peer_of(connection)
         if peer.uid not in self.allowed_uids:
             _log.warning("refused a caller with uid %d, pid %d", peer.uid, peer.pid)
-            raise NotAllowed("caller_not_allowed", 403)
+            raise NotAllowed("caller_refused", 403)
         return peer
 
     def _body(self, environ: dict[str, Any]) -> bytes:
@@ -74,7 +74,7 @@ class Application:
         if environ.get("HTTP_TRANSFER_ENCODING") or not length.isdigit():
             raise NotAllowed("length_required", 411)
         if int(length) > self.max_body_bytes:
-            raise NotAllowed("body_too_large", 413)
+            raise NotAllowed("too_large_body", 413)
         raw: bytes = environ["wsgi.input"].read(int(length))
         return raw
 

@@ -6,9 +6,10 @@ child that is the person: Slurm checks the person's rights itself.
 
 import ctypes
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from gateway.errors import BrokerRefused
 from gateway.wire import messages as m
 
 COMMENT_PREFIX = "sluice:"
+_PARTITION_SECONDS = 10.0  # limits of a partition change by an administrator's hand only
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Driver:
 
     files: Files
     timeout_seconds: float
+    _partitions: dict[str, tuple[float, m.Partition]] = field(default_factory=dict)
 
     @cached_property
     def _api(self) -> Any:
@@ -75,9 +78,16 @@ class Driver:
         return tuple(reads.partition(item, nodes) for item in found.values())
 
     def partition(self, name: str) -> m.Partition | None:
+        """As it was some seconds ago at most; asked anew when it is not known."""
+        known = self._partitions.get(name)
+        if known is not None and time.monotonic() - known[0] < _PARTITION_SECONDS:
+            return known[1]
         with self._errors():
             found = self._api.Partitions.load()
-        return next((reads.partition(p, ()) for p in found.values() if p.name == name), None)
+        for item in found.values():
+            self._partitions[str(item.name)] = time.monotonic(), reads.partition(item, ())
+        fresh = self._partitions.get(name)
+        return fresh[1] if fresh and any(str(p.name) == name for p in found.values()) else None
 
     def cancel(self, account: Account, job_id: int) -> None:
         def work() -> None:

@@ -80,7 +80,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(app, tmp_path):
     small = replace(app, max_body_bytes=1000)
     # Nothing of the body is sent at all: an answer proves that nobody waited for it.
     status, answer = call(small, tmp_path, post("queue", b"", length=10**12))
-    assert (status, answer["code"]) == (413, "body_too_large")
+    assert (status, answer["code"]) == (413, "too_large_body")
 
 
 @pytest.mark.parametrize("headers", [b"", b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n"])
@@ -94,7 +94,7 @@ def test_a_caller_with_the_wrong_uid_learns_nothing(app, fake, tmp_path):
     strict = replace(app, allowed_uids=frozenset({4_000_000}))
     for raw in (post("queue", b"{}"), post("nosuch", b"x"), b"GET / HTTP/1.1\r\n\r\n"):
         status, answer = call(strict, tmp_path, raw)
-        assert (status, answer["code"]) == (403, "caller_not_allowed")
+        assert (status, answer["code"]) == (403, "caller_refused")
     assert not fake.calls
 
 

@@ -210,7 +210,7 @@ def test_a_caller_with_another_uid_is_refused(cluster, broker_process):
     )
     done = cluster.run(["/usr/bin/python3", "-c", code], user="nlp-1")
     assert done.stdout.startswith("403 "), done.stderr
-    assert "caller_not_allowed" in done.stdout
+    assert "caller_refused" in done.stdout
 
 
 def test_nothing_of_the_brokers_environment_reaches_a_job(cluster, cluster_site):
