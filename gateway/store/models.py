@@ -98,6 +98,7 @@ class Submission(Base):
         ),
         Index(None, "state", "next_attempt_at"),
         Index(None, "person_id", "created_at"),
+        Index(None, "person_id", "state", "created_at"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

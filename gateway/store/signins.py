@@ -156,3 +156,8 @@ def forget_failures(session: Session, *, ids: Sequence[int], key: str) -> None:
 
 def drop_old_failures(session: Session, *, before: datetime) -> None:
     session.execute(delete(SignInFailure).where(SignInFailure.at < before))
+
+
+def drop_old_sessions(session: Session, *, before: datetime) -> None:
+    """Forget sessions that ended, or ran out, before then."""
+    session.execute(delete(SignIn).where(or_(SignIn.expires_at < before, SignIn.ended_at < before)))

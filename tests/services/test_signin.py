@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from gateway import logs
 from gateway.core.access import Viewer
-from gateway.errors import NotFound, Refused
+from gateway.errors import Busy, NotFound, Refused
 from gateway.services import passwords, people, signin
-from gateway.store import signins
-from gateway.store.uow import Begin
+from gateway.store import signins, uow
+from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.testing import builders as b
 
 NOW = b.NOW
@@ -270,3 +270,51 @@ def test_no_password_and_no_token_reaches_the_log(
     assert "signed_in" in logged
     for secret in (token, b.PASSWORD, "a wrong password", "argon2"):
         assert secret not in logged
+
+
+def test_a_page_is_shown_though_a_busy_database_takes_no_note_of_it(
+    engine: Engine, begin: Begin, read: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL locks rows, not the database")
+    b.add_person(begin)
+    token = sign_in(begin)
+    monkeypatch.setattr(uow, "BUSY_MILLISECONDS", 30)
+    other = make_engine(str(engine.url))
+    later = NOW + timedelta(minutes=5)
+    with begin():
+        viewer = signin.viewer(token, begin=make_begin(other), read=read, now=later)
+        with pytest.raises(Busy):
+            sign_in(make_begin(other))
+    other.dispose()
+
+    assert viewer is not None
+    assert len(signin.sessions(viewer, begin=read, now=later)) == 1
+
+
+def test_a_full_disk_refuses_a_sign_in_and_with_room_again_it_works(
+    engine: Engine, begin: Begin
+) -> None:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("the bound on pages is SQLite's")
+    b.add_person(begin)
+
+    def bound(most: int) -> None:
+        with begin() as session:
+            session.execute(text(f"pragma max_page_count = {most}"))
+
+    def try_often() -> None:
+        for n in range(2_000):
+            with begin() as session:
+                signins.add_failures(session, [f"address:{n}" + "x" * 500], now=NOW)
+
+    with begin() as session:
+        pages = int(session.scalar(text("pragma page_count")) or 0)
+    bound(pages)
+    with pytest.raises(Busy, match="full"):
+        try_often()
+    with pytest.raises(Busy, match="full"):
+        sign_in(begin, address="y" * 200, agent="z" * 200)
+    bound(1_000_000)
+
+    assert sign_in(begin)

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, event, text
 
 from gateway.store.queries.cluster import cluster
 from gateway.store.queries.filters import JobFilters, Scope, Sort
+from gateway.store.queries.job import open_submissions
 from gateway.store.queries.jobs import class_counts, job_page
 from gateway.store.queries.people import choices
 from gateway.store.uow import Begin
@@ -39,8 +40,10 @@ def statements(engine: Engine) -> Iterator[list[tuple[str, Any]]]:
     event.remove(engine, "before_cursor_execute", note)
 
 
-def plans(engine: Engine, statements: list[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
-    wanted = [(sql, values) for sql, values in statements if "FROM job" in sql]
+def plans(
+    engine: Engine, statements: list[tuple[str, Any]], *, about: str = "FROM job"
+) -> Iterator[tuple[str, str]]:
+    wanted = [(sql, values) for sql, values in statements if about in sql.replace(" \n", " ")]
     with engine.connect() as connection:
         for sql, values in wanted:
             for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values):
@@ -67,6 +70,18 @@ def test_no_page_of_the_list_reads_the_whole_table_or_sorts_it(
         assert step != "SCAN job", sql
         few = "slurm_id" in sql or "name >=" in sql or "job.id IN" in sql
         assert few or "TEMP B-TREE FOR ORDER BY" not in step, (sql, step)
+
+
+def test_a_persons_open_submissions_are_found_by_their_state(
+    engine: Engine, read: Begin, statements: list[tuple[str, Any]]
+) -> None:
+    with read() as session:
+        open_submissions(session, 1, now=b.NOW)
+    found = list(plans(engine, statements, about="FROM submission"))
+
+    assert len(found) == 4
+    for sql, step in found:
+        assert "person_id_state_created_at" in step, (sql, step)
 
 
 def test_the_database_has_no_statistics_that_a_plan_could_lean_on(engine: Engine) -> None:
