@@ -84,10 +84,12 @@ class Driver:
             return known[1]
         with self._errors():
             found = self._api.Partitions.load()
+        now = time.monotonic()
+        self._partitions.clear()
         for item in found.values():
-            self._partitions[str(item.name)] = time.monotonic(), reads.partition(item, ())
+            self._partitions[str(item.name)] = now, reads.partition(item, ())
         fresh = self._partitions.get(name)
-        return fresh[1] if fresh and any(str(p.name) == name for p in found.values()) else None
+        return fresh[1] if fresh else None
 
     def cancel(self, account: Account, job_id: int) -> None:
         def work() -> None:
