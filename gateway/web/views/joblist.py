@@ -52,6 +52,7 @@ class Head:
     url: str | None = None
     sorted: str = ""
     number: bool = False
+    roomy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def heads(typed: Mapping[str, str]) -> list[Head]:
         Head(gettext("State")),
         Head(gettext("Id"), number=True),
         Head(gettext("Name")),
-        Head(gettext("Group")),
+        Head(gettext("Group"), roomy=True),
         _sorting(typed, Sort.GPUS, gettext("GPUs"), number=True),
         _sorting(typed, Sort.RUN_TIME, gettext("Time")),
         _sorting(typed, Sort.WAIT, gettext("Why it waits")),
