@@ -9,6 +9,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.broker.tokens import TOKEN
+
+_RECENT_BYTES = 4 * 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
@@ -40,6 +44,16 @@ class ActsLog:
             fields["job_id"] = job_id
         self._write({"event": "end", **fields, "outcome": outcome}, sync=False)
 
+    def recent_tokens(self) -> frozenset[str]:
+        """Tokens of the submits in the log's last megabytes."""
+        try:
+            with self._path.open("rb") as log:
+                log.seek(max(0, self._path.stat().st_size - _RECENT_BYTES))
+                lines = log.read().splitlines()
+        except FileNotFoundError:
+            return frozenset()
+        return frozenset(token for line in lines if (token := _submitted_token(line)))
+
     def _write(self, fields: dict[str, object], *, sync: bool) -> None:
         line = json.dumps({"time": round(time.time(), 3), **fields}, ensure_ascii=True) + "\n"
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -50,6 +64,17 @@ class ActsLog:
                 os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _submitted_token(line: bytes) -> str | None:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None  # cut by a crash, or where reading began
+    if not isinstance(fields, dict) or fields.get("verb") != "submit":
+        return None
+    token = fields.get("token")
+    return token if isinstance(token, str) and TOKEN.fullmatch(token) else None
 
 
 def _fields(act: Act) -> dict[str, object]:

@@ -1,5 +1,5 @@
-"""The only module that speaks to slurmctld, through pyslurm. What changes a job runs in a
-child that is the person: Slurm checks the person's rights itself.
+"""The only module that speaks to slurmctld, through pyslurm. What changes a job is done with
+the person's own ids: Slurm checks the person's rights itself.
 
 `import pyslurm` ends the process where slurm.conf cannot be found, hence not at the top.
 """
@@ -17,7 +17,7 @@ from gateway.broker import checks, reads
 from gateway.broker.accounts import Account
 from gateway.broker.failures import from_errno
 from gateway.broker.files import Files
-from gateway.broker.person import as_person
+from gateway.broker.person import borrowed
 from gateway.core.slurm_errors import known_numbers
 from gateway.errors import BrokerRefused
 from gateway.wire import messages as m
@@ -31,7 +31,6 @@ class Driver:
     """Keeps the promises of `gateway.broker.slurm.Slurm` on a real cluster."""
 
     files: Files
-    timeout_seconds: float
     _partitions: dict[str, tuple[float, m.Partition]] = field(default_factory=dict)
 
     @cached_property
@@ -131,11 +130,8 @@ class Driver:
         self._as(account, work)
 
     def _as(self, account: Account, work: Callable[[], Any]) -> Any:
-        def guarded() -> Any:
-            with self._errors():
-                return work()
-
-        return as_person(account, guarded, timeout_seconds=self.timeout_seconds)
+        with self._errors(), borrowed(account):
+            return work()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

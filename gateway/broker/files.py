@@ -42,7 +42,7 @@ class Files:
         return m.FolderState(**self._as(account, lambda: self.look(path)))
 
     def look(self, path: str) -> dict[str, Any]:
-        """The same for a process that already is the person."""
+        """The same for a process that already is the person, in effect at least."""
         answer: dict[str, Any] = {"path": path, "problem": None, "writable": False}
         try:
             handle = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -57,9 +57,10 @@ class Files:
             answer["path"] = os.readlink(link)  # noqa: PTH115  # bytes of the kernel, unchanged
             if not self._inside(answer["path"]):
                 return {**answer, "problem": "outside"}
-            if not os.access(link, os.X_OK):
+            if not os.access(link, os.X_OK, effective_ids=True):
                 return {**answer, "problem": "not_permitted"}
-            return {**answer, "writable": os.access(link, os.W_OK | os.X_OK)}
+            writable = os.access(link, os.W_OK | os.X_OK, effective_ids=True)
+            return {**answer, "writable": writable}
         finally:
             os.close(handle)
 

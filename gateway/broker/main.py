@@ -46,7 +46,7 @@ def main() -> None:
     os.chdir("/")
     settings.socket.parent.mkdir(parents=True, exist_ok=True)
     server = Server(build(settings, slurm_conf=slurm_conf), settings)
-    # Each act forks: memory that the collector never touches stays shared, and forks stay cheap.
+    # Memory that the collector never touches stays shared by the workers, and forks stay cheap.
     gc.freeze()
     server.run()
 
@@ -71,11 +71,12 @@ def build(settings: BrokerSettings, *, slurm_conf: str | None) -> Application:
     files = Files(settings.file_areas, timeout_seconds=_FILE_SECONDS)
     # Shorter than the kill timeout: an answer is better than a dead worker.
     act_seconds = max(1.0, settings.kill_timeout_seconds - 2.0)
-    driver = Driver(files, timeout_seconds=act_seconds)
+    driver = Driver(files)
     driver.load()
     commands = Commands(timeout_seconds=act_seconds, slurm_conf=slurm_conf)
     tokens = Tokens(settings.acts_log.with_suffix(".tokens"))
     tokens.forget_old()
+    tokens.remember(ActsLog(settings.acts_log).recent_tokens())
     service = Service(
         slurm=driver,
         accounts=partial(accounts.resolve, min_uid=settings.min_uid),

@@ -8,7 +8,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +45,8 @@ class Tokens:
             # Judged under the lock: who made the file need not be the first to get here.
             seen_before = os.fstat(handle).st_size > 0
             if not seen_before:
+                # Not synced: after a crash of the host the acts log, which is, names the token.
                 os.write(handle, _MARK)
-                os.fsync(handle)
             yield Claim(seen_before=seen_before, began=os.fstat(handle).st_mtime)
         finally:
             os.close(handle)
@@ -64,6 +64,13 @@ class Tokens:
             yield
         finally:
             os.close(handle)
+
+    def remember(self, tokens: Iterable[str]) -> None:
+        """Mark tokens that were sent before a crash of the host."""
+        for token in tokens:
+            path = self._path(token)
+            if not path.exists() or not path.stat().st_size:
+                path.write_bytes(_MARK)
 
     def forget_old(self) -> None:
         """Drop files so old that Slurm's own memory of the token is gone as well."""

@@ -11,7 +11,7 @@ import pytest
 from gateway.broker.accounts import Account
 from gateway.broker.failures import SlurmRefused
 from gateway.broker.files import Files, chunk
-from gateway.broker.person import as_person
+from gateway.broker.person import as_person, borrowed
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
 from gateway.wire.messages import ReadFileRequest
 
@@ -216,3 +216,25 @@ def test_a_child_that_hangs_is_ended(person):
         as_person(person, lambda: time.sleep(60), timeout_seconds=0.2)
     assert time.monotonic() - began < 3
     assert threading.active_count() >= 1
+
+
+@needs_root
+def test_borrowed_ids_are_the_persons_and_are_given_back(files, area, person):
+    before = (os.getresuid(), os.getresgid(), os.getgroups())
+    (area / "closed").mkdir()
+    (area / "closed").chmod(0o700)
+    with borrowed(person):
+        ids = (os.geteuid(), os.getegid(), os.getgroups())
+        assert files.look(str(area))["writable"]
+        assert files.look(str(area / "closed"))["problem"] == "not_permitted"
+        with pytest.raises(PermissionError):
+            Path("/etc/shadow").read_text()
+    assert ids == (person.uid, person.gid, [person.gid])
+    assert (os.getresuid(), os.getresgid(), os.getgroups()) == before
+
+
+@needs_root
+def test_borrowed_ids_are_given_back_after_an_error(person):
+    with pytest.raises(BrokerRefused), borrowed(person):
+        raise BrokerRefused("no")
+    assert (os.geteuid(), os.getegid()) == (0, 0)

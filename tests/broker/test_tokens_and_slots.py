@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.broker import tokens as tokens_module
+from gateway.broker.acts import Act, ActsLog
 from gateway.broker.slots import Slots
 from gateway.broker.tokens import Tokens
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
@@ -103,3 +104,18 @@ def test_nobody_waits_behind_a_slurm_that_hangs(tmp_path):
         with pytest.raises(BrokerUnreachable), slots.taken():
             pass
         assert time.monotonic() - began < 1
+
+
+def test_tokens_that_the_log_names_are_remembered_after_a_crash(tmp_path):
+    log = ActsLog(tmp_path / "acts.log")
+    log.begin(Act("submit", 0, 1, "nlp-1", token=TOKEN))
+    log.begin(Act("submit", 0, 1, "nlp-1", token="../escape"))
+    log.begin(Act("cancel", 0, 1, "nlp-1", job_id=5))
+    with (tmp_path / "acts.log").open("a") as file:
+        file.write('{"event": "begin", "verb": "subm')
+    assert log.recent_tokens() == {TOKEN}
+    tokens = Tokens(tmp_path / "t")
+    tokens.remember(log.recent_tokens())
+    with tokens.claimed(TOKEN) as claim:
+        assert claim.seen_before
+    assert ActsLog(tmp_path / "none.log").recent_tokens() == frozenset()
