@@ -1,4 +1,6 @@
 import socket
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -98,3 +100,13 @@ def test_the_doctor_sees_an_old_poll_and_an_open_key(home: Path) -> None:
 
     assert "chmod 600" in said
     assert "slurm_down" in said
+
+
+def test_two_upgrades_at_once_make_one_database(home: Path) -> None:
+    """Processes, as two services that start together are."""
+    argv = [sys.executable, "-c", "from gateway.cli import main; main()", "db", "upgrade"]
+    both = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=60)[0] for process in both]
+
+    assert said == ["The database is ready.\n"] * 2
+    assert out("check")[0] == 0
