@@ -38,7 +38,8 @@ def is_requeue_of(earlier: Stint, later: Stint) -> bool:
         return False
     if earlier.may_return and earlier.end and abs(later.submit - earlier.end) <= _SAME_MOMENT:
         return True  # where accounting does not count restarts, the times still fit
-    if later.restarts <= earlier.restarts:
+    # While the old run is still completing, slurmctld counts the restart under the old submit time.
+    if later.restarts < max(earlier.restarts, 1):
         return False
     if earlier.may_return and later.restarts - earlier.restarts > 1:
         return True  # runs between the two are not known yet, so the gap says nothing

@@ -123,9 +123,12 @@ def _ends(job: KnownJob, record: m.RunRecord) -> bool:
     they end the job only once the queue no longer has it.
     """
     state = _state(record)
-    if state.may_return and job.get("active"):
+    if not state.may_return:
+        return state.is_ended
+    if job.get("active"):
         return job.left_queue_at is not None
-    return state.is_ended or state.may_return
+    # Cancelled in the middle of a requeue, accounting's last word is REQUEUED: the queue's holds.
+    return job.get("state") == state.value or not parse_state(job.get("state"))[0].is_ended
 
 
 def _add(session: "Session", record: m.RunRecord, *, cluster: str, now: datetime) -> KnownJob:

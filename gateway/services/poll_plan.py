@@ -104,7 +104,8 @@ def facts_of(seen: m.QueueJob, *, taken_at: datetime) -> tuple[Any, ...]:
         seen.reason,
         seen.submit_time,
         seen.eligible_time,
-        seen.start_time,
+        # A job cancelled while it waited is given its end as its start, but no node.
+        None if over and seen.node_list is None else seen.start_time,
         # slurmctld gives running jobs the end that their limit allows.
         seen.end_time if over or state.ends_run else None,
         None if over else seen.estimated_start,

@@ -1,5 +1,6 @@
 """The portal without its pages: a store, a FakeBroker and the use cases, moved by one clock."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -39,18 +40,20 @@ def ask(**changes: Any) -> Ask:
 
 @dataclass
 class Portal:
-    """`now` is the broker's clock. `viewer` is a member of nlp."""
+    """`now` is FakeBroker's clock, or `clock`. `viewer` is a member of nlp."""
 
     begin: Begin
-    broker: FakeBroker
+    broker: Any  # FakeBroker, or the real one with a `clock`
     viewer: Viewer
+    clock: Callable[[], datetime] | None = None
     catalogue: Catalogue = field(
         default_factory=lambda: Catalogue.load((assets() / "sbatch_templates",))
     )
 
     @property
     def now(self) -> datetime:
-        return self.broker.now
+        found: datetime = self.clock() if self.clock else self.broker.now
+        return found
 
     def submit(self, wanted: Ask = ASK, *, key: str = "form-1", **changes: Any) -> int:
         given: dict[str, Any] = {"viewer": self.viewer, "begin": self.begin, "now": self.now}
@@ -107,10 +110,16 @@ class Portal:
             return list(session.scalars(query.order_by(t.Event.id)))
 
 
-def portal(begin: Begin, *, user: str = "nlp-1", broker: FakeBroker | None = None) -> Portal:
-    """A portal whose store has read the policy of FakeBroker's cluster."""
+def portal(
+    begin: Begin,
+    *,
+    user: str = "nlp-1",
+    broker: Any = None,
+    clock: Callable[[], datetime] | None = None,
+) -> Portal:
+    """A portal whose store has read the policy of its cluster; FakeBroker's by default."""
     person_id = b.add_person(begin, user)
     viewer = b.viewer(user, person_id=person_id, groups=("nlp",))
-    made = Portal(begin, broker or FakeBroker(), viewer)
+    made = Portal(begin, broker or FakeBroker(), viewer, clock)
     made.poll_policy()
     return made

@@ -22,6 +22,8 @@ NEXT = replace(RUN, submit=NINE + HOUR, end=None, restarts=1)
         ({}, {"name": "other"}, False),
         ({}, {"submit": NINE}, False),
         ({}, {"restarts": 0}, False),
+        ({"restarts": 1}, {}, True),
+        ({"restarts": 2}, {}, False),
         ({"may_return": True}, {"restarts": 0}, True),
         ({"may_return": True}, {"restarts": 0, "submit": NINE + 2 * HOUR}, False),
         ({}, {"submit": NINE + 3 * HOUR}, False),

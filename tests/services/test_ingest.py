@@ -144,6 +144,17 @@ def test_a_preempted_job_that_the_queue_no_longer_has_is_over(begin):
     assert (job.active, job.state, job.left_queue_at) == (False, "PREEMPTED", None)
 
 
+def test_a_job_cancelled_in_the_middle_of_a_requeue_keeps_the_queues_word(begin):
+    """Seen on a real cluster: accounting's last word is REQUEUED then."""
+    site = portal(begin)
+    site.submit()
+    site.broker.advance(5)
+    site.broker.cancel(1, user="nlp-1")
+    site.poll()
+    put(begin, record(1, state="REQUEUED", submit_time=site.jobs()[0].submit_time))
+    assert site.jobs()[0].state == "CANCELLED"
+
+
 def test_a_job_cancelled_while_it_waited_has_no_run(begin):
     """Case 4: final state stored, run time 0, GPUs used 0, the wait undefined."""
     cancelled = record(

@@ -171,6 +171,30 @@ def test_an_old_answer_does_not_open_an_ended_job_again(begin):
     assert (job.active, job.state) == (False, "COMPLETED")
 
 
+def test_a_requeue_seen_while_its_old_run_completes_is_one_job(begin):
+    """Seen on a real cluster: the restart is counted before the submit time moves."""
+    site = portal(begin)
+    running = queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1")
+    shows(site, running)
+    site.poll()
+    shows(site, replace(running, state="COMPLETING", restarts=1))
+    site.poll()
+    shows(site, queue_job(submit_time=b.NOW + timedelta(minutes=1), restarts=1))
+    site.poll()
+    (job,) = site.jobs()
+    assert (job.state, job.restarts) == ("PENDING", 1)
+
+
+def test_a_job_cancelled_while_it_waited_never_started(begin):
+    """Seen on a real cluster: slurmctld gives it its end as its start."""
+    site = portal(begin)
+    end = b.NOW + timedelta(minutes=12)
+    shows(site, queue_job(state="CANCELLED", start_time=end, end_time=end))
+    site.poll()
+    (job,) = site.jobs()
+    assert (job.start_time, job.end_time, job.active) == (None, end, False)
+
+
 def test_an_id_that_comes_again_is_another_job(begin):
     """A cluster whose state was cleared counts its job ids from 1 again (trap 16)."""
     site = portal(begin)
