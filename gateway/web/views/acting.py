@@ -11,6 +11,7 @@ from gateway.services.act import Action
 from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.texts import gettext
+from gateway.web.texts import lazy_gettext as _l
 
 ACTIONS = {
     "cancel": Action.CANCEL,
@@ -20,6 +21,43 @@ ACTIONS = {
     "time-limit": Action.SET_TIME_LIMIT,
 }
 _HELD_REASONS = {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"}
+
+_QUESTIONS = {
+    "cancel": (
+        _l("Cancel this job?"),
+        _l("It ends now, or leaves the queue. What it has written stays."),
+        _l("Cancel the job"),
+    ),
+    "hold": (
+        _l("Hold this job?"),
+        _l(
+            "It keeps its place but does not start until it is released. The time it is held "
+            "counts as deferral, not as queue wait."
+        ),
+        _l("Hold"),
+    ),
+    "release": (
+        _l("Release this job?"),
+        _l("It may start again as soon as its turn comes."),
+        _l("Release"),
+    ),
+    "requeue": (
+        _l("Requeue this job?"),
+        _l(
+            "It stops now and waits in the queue to run again from its beginning, or from its "
+            "last checkpoint if the script knows how."
+        ),
+        _l("Requeue"),
+    ),
+    "time-limit": (
+        _l("Change the time limit"),
+        _l(
+            "Lowering it is always possible, and may let the job start sooner. Raising it is "
+            "possible only while the job waits."
+        ),
+        _l("Change time limit"),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,45 +91,10 @@ def offered(state: JobState, reason: str | None, rights: JobRights) -> list[Offe
 
 def question(action: str) -> Question:
     """Asked on a page of its own, so that it works without JavaScript too."""
-    texts = {
-        "cancel": (
-            gettext("Cancel this job?"),
-            gettext("It ends now, or leaves the queue. What it has written stays."),
-            gettext("Cancel the job"),
-        ),
-        "hold": (
-            gettext("Hold this job?"),
-            gettext(
-                "It keeps its place but does not start until it is released. The time it is "
-                "held counts as deferral, not as queue wait."
-            ),
-            gettext("Hold"),
-        ),
-        "release": (
-            gettext("Release this job?"),
-            gettext("It may start again as soon as its turn comes."),
-            gettext("Release"),
-        ),
-        "requeue": (
-            gettext("Requeue this job?"),
-            gettext(
-                "It stops now and waits in the queue to run again from its beginning, or from "
-                "its last checkpoint if the script knows how."
-            ),
-            gettext("Requeue"),
-        ),
-        "time-limit": (
-            gettext("Change the time limit"),
-            gettext(
-                "Lowering it is always possible, and may let the job start sooner. Raising it "
-                "is possible only while the job waits."
-            ),
-            gettext("Change time limit"),
-        ),
-    }
-    if action not in texts:
+    if action not in _QUESTIONS:
         raise NotFound(f"action {action}")
-    return Question(action, *texts[action])
+    title, what, button = _QUESTIONS[action]
+    return Question(action, str(title), str(what), str(button))
 
 
 def do(job_id: int, action: str, typed: str) -> str:

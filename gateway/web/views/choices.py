@@ -7,6 +7,7 @@ from gateway.core.manifest import GpuRule, Manifest, Range, Resources, SbatchOpt
 from gateway.core.offer import GroupChoice, Limits, Offer, PartitionChoice, QosChoice
 from gateway.core.policy import Reading
 from gateway.services.environments import Environment
+from gateway.services.preview import Preview
 from gateway.services.templates import Template
 from gateway.web.i18n import language
 from gateway.web.messages import whose
@@ -54,6 +55,25 @@ class Offered:
     qos: list[tuple[str, str]]
     hints: dict[str, str]
     partition: PartitionChoice | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands beside the form: the job in words, room and limits, the script."""
+
+    summary: str
+    room: list[tuple[str, str]]
+    limits: list[tuple[str, str]]
+    script: str | None
+
+
+def beside(seen: Preview, partition: PartitionChoice | None) -> Beside:
+    return Beside(
+        summary(seen.reading),
+        room(seen.reading, partition),
+        limits(seen.reading.limits),
+        seen.script,
+    )
 
 
 def templates(found: tuple[Template, ...]) -> list[TemplateCard]:

@@ -1,7 +1,7 @@
 """The submit form as it is shown: choices from the offer, values as typed, messages at fields."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from flask import render_template
@@ -70,21 +70,15 @@ class FormView:
     templates: list[choices.TemplateCard]
     fields: list[FieldView]
     environments: list[tuple[str, str]]
-    groups: list[tuple[str, str]]
-    partitions: list[tuple[str, str]]
-    gpu_types: list[tuple[str, str]]
-    qos: list[tuple[str, str]]
+    offered: choices.Offered
     numbers: list[choices.NumberView]
     hints: dict[str, str]
     helps: dict[str, str]
     readings: dict[str, str]
     problems: dict[str, Shown]
     general: list[Shown]
-    summary: str
-    room: list[tuple[str, str]]
-    limits: list[tuple[str, str]]
-    script: str | None
-    noted: tuple[str, ...] = field(default=_NOTED)
+    beside: choices.Beside
+    noted: tuple[str, ...]
 
 
 def page(
@@ -108,22 +102,14 @@ def view(
     source: int | None = None,
     live: bool = False,
 ) -> FormView:
-    have = deps()
-    offer = offers.offer(viewer(), begin=have.read)
+    """`live`: while somebody types; `problems`: what a submit was refused for."""
+    have, offer = deps(), offers.offer(viewer(), begin=deps().read)
     ask = read(form, offer)
     manifest = _manifest(ask)
-    seen = previews.preview(
-        ask,
-        viewer=viewer(),
-        begin=have.read,
-        catalogue=have.catalogue,
-        environments=have.environments,
-    )
-    told = problems if problems is not None else _finished(seen.problems)
-    at_fields = {problem.field: shown(problem) for problem in reversed(told)}
-    fields = _fields(manifest, ask)
-    offered = choices.offered(offer, ask)
+    seen = _preview(ask)
+    fields, offered = _fields(manifest, ask), choices.offered(offer, ask)
     numbers = choices.numbers(manifest, ask, seen.reading, offered.partition)
+    at_fields = _at_fields(_finished(seen.problems) if problems is None else problems)
     named = {*_ASK_FIELDS, "gpus_per_node", *(one.name for one in fields)}
     return FormView(
         key=form.get("form_key") or str(uuid4()),
@@ -137,20 +123,14 @@ def view(
         templates=choices.templates(have.catalogue.all()),
         fields=fields,
         environments=choices.environments(have.environments),
-        groups=offered.groups,
-        partitions=offered.partitions,
-        gpu_types=offered.gpu_types,
-        qos=offered.qos,
+        offered=offered,
         numbers=numbers,
         hints=offered.hints | {number.name: number.hint for number in numbers},
         helps=_helps(fields),
         readings=_readings(seen.reading),
         problems=at_fields,
         general=[one for name, one in at_fields.items() if name not in named],
-        summary=choices.summary(seen.reading),
-        room=choices.room(seen.reading, offered.partition),
-        limits=choices.limits(seen.reading.limits),
-        script=seen.script,
+        beside=choices.beside(seen, offered.partition),
         noted=(*_NOTED, *(one.name for one in fields)),
     )
 
@@ -163,7 +143,7 @@ def read(form: Mapping[str, str], offer: Offer) -> Ask:
     values |= {n: v for n, v in _suggested(form).items() if n not in _ASK_FIELDS}
     ask = Ask(values=values, **{n: asked[n] for n in _ASK_FIELDS})
     ask = _with_template(ask, shown_before=form.get("shown_template", ""))
-    return choices.with_defaults(ask, offer) if form.get("settle", "yes") == "yes" else ask
+    return choices.with_defaults(ask, offer)
 
 
 def as_typed(form: Mapping[str, str]) -> Ask:
@@ -207,6 +187,22 @@ def _with_template(ask: Ask, *, shown_before: str) -> Ask:
         values["gpus_per_node"] = ask.values.get("gpus_per_node", str(chosen.default))
     auto_name = not ask.name or ask.name in names
     return replace(ask, values=values, name=ask.template if auto_name else ask.name)
+
+
+def _preview(ask: Ask) -> previews.Preview:
+    have = deps()
+    return previews.preview(
+        ask,
+        viewer=viewer(),
+        begin=have.read,
+        catalogue=have.catalogue,
+        environments=have.environments,
+    )
+
+
+def _at_fields(told: tuple[FieldProblem, ...]) -> dict[str, Shown]:
+    """The first problem of each field: the others may be gone once it is mended."""
+    return {problem.field: shown(problem) for problem in reversed(told)}
 
 
 def _manifest(ask: Ask) -> Manifest:

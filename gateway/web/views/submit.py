@@ -71,11 +71,11 @@ def estimate() -> ResponseReturnValue:
 def script() -> ResponseReturnValue:
     """The script as a file, to run it with plain sbatch."""
     form = formpage.view(request.form)
-    if form.script is None:
+    if form.beside.script is None:
         return formpage.page(request.form), 422
     name = f"{form.ask.template or 'job'}.sbatch"
     return Response(
-        form.script,
+        form.beside.script,
         mimetype="text/x-shellscript",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
