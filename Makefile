@@ -28,4 +28,4 @@ test: setup ## Everything CI runs, in rings with their times (root)
 	@$(PYTHON) contrib/rings.py
 
 bench: setup ## Measure the figures of docs/benchmarks.md, one JSON line each (root)
-	@$(PYTHON) -m tests.bench
+	@$(PYTHON) tests/bench

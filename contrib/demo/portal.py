@@ -73,7 +73,7 @@ class Portal:
         self._add_people()
         self._put_demo_scripts()
         if not self.running():
-            self._start_processes(_free_port(port))
+            self._start_processes(free_port(port))
         self._wait_until_ready()
 
     def stop(self) -> None:
@@ -193,7 +193,7 @@ class Portal:
         raise RuntimeError(f"The portal did not become ready ({last!r}). Its log ends:\n{tail}")
 
 
-def _free_port(wanted: int) -> int:
+def free_port(wanted: int) -> int:
     """`wanted` where it is free, or any free one."""
     for port in (wanted, 0):
         with socket.socket() as probe:
