@@ -22,6 +22,9 @@ ERROR_TEXTS = {
     "invalid_ask": _l("Some fields need another value."),
     "not_yours_to_act": _l("You may look at this job, but not act on it."),
     "already_ended": _l("The job has already ended."),
+    "accounting_count_differs": _l(
+        "Slurm's accounting counted other rows than it listed. The difference is kept for review."
+    ),
     "job_not_waiting": _l(
         "The job does not wait any more, so it can be neither held nor released."
     ),
