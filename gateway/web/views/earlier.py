@@ -18,6 +18,15 @@ def choices() -> list[tuple[int, str]]:
     ]
 
 
+def habits() -> dict[str, str]:
+    """Template, group and partition of the last submission: most people stay with them."""
+    with deps().read() as session:
+        rows = reads.recent_asks(session, viewer().person_id, limit=1)
+    if not rows:
+        return {}
+    return {"template": rows[0].template, "group": rows[0].group, "partition": rows[0].partition}
+
+
 def load(submission_id: int) -> Ask:
     """One's own; another's, or none, is NotFound."""
     return submit.ask_of(submission_id, viewer=viewer(), begin=deps().read)

@@ -20,7 +20,7 @@ def new() -> ResponseReturnValue:
     """Empty, or with the values of an earlier submission (?from=)."""
     source = request.args.get("from", type=int)
     if source is None:
-        return formpage.page(MultiDict())
+        return formpage.page(MultiDict(earlier.habits()))
     form = formpage.from_ask(earlier.load(source))
     notice = gettext("These are the values of an earlier submission. Change what you like.")
     return formpage.page(form, notice=notice, source=source)
