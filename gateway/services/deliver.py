@@ -234,16 +234,20 @@ def _counts(before: events.Denials, now: datetime) -> bool:
 
 
 def _job_id(session: "Session", row: dict[str, object], *, now: datetime) -> int:
-    """The job's row; the poll may have made it first."""
+    """The job's row; the poll may have made it first, or have seen a requeue of it."""
     key = {name: row[name] for name in ("cluster", "slurm_id", "submit_time")}
+    made = jobs.add(session, row | {"seen_at": now}) if _unseen(session, key) else None
+    if made is not None:
+        return made
     found = jobs.id_of(session, **key)  # type: ignore[arg-type]
-    if found is not None:
-        changes = {name: row[name] for name in ("template", "token", "output")}
-        jobs.change(session, [{"id": found, **changes}])
-        return found
-    made = jobs.add(session, row | {"seen_at": now})
-    assert made is not None, "nobody else can have made it in this transaction"
-    return made
+    assert found is not None, "a job that cannot be added is there"
+    changes = {name: row[name] for name in ("template", "token", "output")}
+    jobs.change(session, [{"id": found, **changes}])
+    return found
+
+
+def _unseen(session: "Session", key: dict[str, object]) -> bool:
+    return jobs.id_of(session, **key) is None  # type: ignore[arg-type]
 
 
 def _asked(request: m.SubmitRequest) -> Shape:

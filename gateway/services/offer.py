@@ -1,16 +1,28 @@
 """What this person may choose from, as the last poll of Slurm's policy saw it."""
 
+from typing import TYPE_CHECKING
+
 from gateway.core.access import Viewer
 from gateway.core.policy import Offer, build_offer
 from gateway.store import snapshot
 from gateway.store.uow import Begin
 
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
 
 def offer(viewer: Viewer, *, begin: Begin) -> Offer:
     """The offer from the database; no call to Slurm. Empty when Slurm knows no association."""
     with begin() as session:
-        associations = snapshot.associations_of(session, viewer.unix_user)
-        partitions = snapshot.partitions(session)
-        qos = snapshot.qos(session)
-        nodes = snapshot.nodes(session)
-    return build_offer(viewer.unix_user, associations, partitions, qos, nodes)
+        return offer_in(session, viewer)
+
+
+def offer_in(session: "Session", viewer: Viewer) -> Offer:
+    """The same inside a transaction that is open already."""
+    return build_offer(
+        viewer.unix_user,
+        snapshot.associations_of(session, viewer.unix_user),
+        snapshot.partitions(session),
+        snapshot.qos(session),
+        snapshot.nodes(session),
+    )

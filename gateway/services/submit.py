@@ -16,7 +16,7 @@ from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refu
 from gateway.services import deliver
 from gateway.services.draft import Draft, InvalidAsk, draft, expand_home, in_folder
 from gateway.services.environments import Environment
-from gateway.services.offer import offer as read_offer
+from gateway.services.offer import offer_in
 from gateway.services.templates import Catalogue
 from gateway.store import events, submissions
 from gateway.store.uow import Begin
@@ -50,13 +50,14 @@ def submit(
         raise Refused("bad_request")
     with begin() as session:
         first = submissions.by_form_key(session, person_id=viewer.person_id, form_key=form_key)
-    if first is not None:
-        return first
+        if first is not None:
+            return first
+        offer = offer_in(session, viewer)
     made = _looked_at(
         draft(
             ask,
             viewer=viewer,
-            offer=read_offer(viewer, begin=begin),
+            offer=offer,
             catalogue=catalogue,
             environments=environments,
         ),

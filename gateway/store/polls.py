@@ -33,8 +33,9 @@ def get(session: Session, name: str) -> PollRow:
 
 def want(session: Session, name: str, *, now: datetime) -> None:
     """Ask for a read soon. The first wish stands until a read began after it."""
-    _make(session, name)
-    _set(session, name, {"wanted_at": now}, Poll.wanted_at.is_(None))
+    wish = {"wanted_at": now}
+    if not _set(session, name, wish, Poll.wanted_at.is_(None)):
+        insert_named_if_new(session, Poll.__table__, {"name": name, **wish})
 
 
 def tried(session: Session, name: str, *, at: datetime) -> None:
@@ -75,6 +76,7 @@ def _make(session: Session, name: str) -> None:
     insert_named_if_new(session, Poll.__table__, {"name": name})
 
 
-def _set(session: Session, name: str, values: dict[str, Any], *where: Any) -> None:
+def _set(session: Session, name: str, values: dict[str, Any], *where: Any) -> int:
     statement = update(Poll).where(Poll.name == name, *where).values(**values)
-    session.execute(statement.execution_options(synchronize_session=False))
+    result = session.execute(statement.execution_options(synchronize_session=False))
+    return int(getattr(result, "rowcount", 0))
