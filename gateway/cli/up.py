@@ -119,7 +119,8 @@ def _web_argv(found: Settings) -> list[str]:
     argv += ["--config", "python:gateway.cli.serving"]
     argv += ["--bind", found.listen, "--workers", str(found.web_workers)]
     argv += ["--threads", str(WEB_THREADS), "--timeout", str(seconds), "--graceful-timeout", "5"]
-    argv += ["--log-level", "warning", "--no-control-socket"]
+    # Longer than the proxies keep theirs, or one of them meets a connection that just closed.
+    argv += ["--keep-alive", "75", "--log-level", "warning", "--no-control-socket"]
     shared_memory = Path("/dev/shm")  # noqa: S108  # gunicorn makes a file of its own in it
     if shared_memory.is_dir():
         argv += ["--worker-tmp-dir", str(shared_memory)]
