@@ -18,12 +18,12 @@ from contrib.demo.portal import free_port
 Line = dict[str, object]
 PATHS = {
     "job_list_mine": ("researcher", "/jobs"),
-    "job_list_group": ("researcher", "/jobs?scope=groups"),
-    "job_list_all": ("administrator", "/jobs?scope=all"),
-    "job_list_failed": ("administrator", "/jobs?scope=all&state=failed"),
-    "job_list_name": ("administrator", "/jobs?scope=all&name=train"),
-    "job_list_rare": ("administrator", "/jobs?scope=all&state=NODE_FAIL&partition=old"),
-    "job_list_active": ("administrator", "/jobs?scope=all&state=active"),
+    "job_list_group": ("researcher", "/jobs?who=groups"),
+    "job_list_all": ("administrator", "/jobs?who=all"),
+    "job_list_failed": ("administrator", "/jobs?who=all&state=failed"),
+    "job_list_name": ("administrator", "/jobs?who=all&name=train"),
+    "job_list_rare": ("administrator", "/jobs?who=all&state=NODE_FAIL&partition=old"),
+    "job_list_active": ("administrator", "/jobs?who=all&state=active"),
     "job_page": ("administrator", "/jobs/777777"),
     "job_state": ("administrator", "/jobs/777777/state"),
     "cluster_page": ("administrator", "/cluster"),
