@@ -36,7 +36,9 @@ class Files:
         return m.FileChunk(**raw)
 
     def folder(self, account: Account, path: str) -> m.FolderState:
-        """Whether the person can enter (and write) a folder."""
+        """Whether the person can enter (and write) a folder. `~` is the account's own home."""
+        if path == "~" or path.startswith("~/"):
+            path = account.home + path[1:]
         if not _is_absolute(path):
             return m.FolderState(path=path, problem="missing", writable=False)
         return m.FolderState(**self._as(account, lambda: self.look(path)))

@@ -116,7 +116,12 @@ def _accept(
     job_id = jobs.id_of(
         session, cluster=cluster, slurm_id=seen.slurm_id, submit_time=seen.submit_time
     )
-    if job_id is None or not submissions.accept(session, row.id, job_id=job_id):
+    if job_id is None:
+        return
+    # The broker cancelled it for a difference: the page goes on to say so.
+    stays_refused = row.error_code == "accepted_differs"
+    keep = submissions.attach if stays_refused else submissions.accept
+    if not keep(session, row.id, job_id=job_id):
         return
     jobs.change(session, [{"id": job_id, "template": row.template, "token": row.token}])
     events.add(session, "found", at=now, submission_id=row.id, job_id=job_id)

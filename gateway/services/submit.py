@@ -14,14 +14,13 @@ from gateway.core.access import Permission, Viewer
 from gateway.core.ask import Ask, FieldProblem
 from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refused
 from gateway.services import deliver
-from gateway.services.draft import Draft, InvalidAsk, draft, expand_home, in_folder
+from gateway.services.draft import Draft, InvalidAsk, draft, in_folder
 from gateway.services.environments import Environment
 from gateway.services.offer import offer_in
 from gateway.services.templates import Catalogue
 from gateway.store import events, submissions
 from gateway.store.uow import Begin
 from gateway.wire import codec
-from gateway.wire import messages as m
 
 __all__ = ["InvalidAsk", "ask_of", "ask_of_job", "submit"]
 
@@ -111,26 +110,29 @@ def _looked_at(made: Draft, *, viewer: Viewer, broker: Broker) -> Draft:
         raise InvalidAsk(made.problems)
     typed = made.reading.working_directory or ""
     try:
-        state = _folder(typed, viewer=viewer, broker=broker)
+        state = broker.check_folder(typed, user=viewer.unix_user)
     except (BrokerUnreachable, BrokerSilent):
         return made  # the broker looks again when it submits
     problem = state.problem or (None if state.writable else "not_permitted")
     if problem is not None:
         raise InvalidAsk((FieldProblem("working_directory", f"folder_{problem}"),))
-    # A path is kept as typed: links that the person goes by may be moved later.
-    folder = state.path if typed.startswith("~") else made.request.working_directory
+    folder = made.request.working_directory
+    if typed.startswith("~") and not _is_same(folder, state.path, viewer=viewer, broker=broker):
+        folder = state.path
     found = in_folder(made, folder)
     if found.problems:
         raise InvalidAsk(found.problems)
     return found
 
 
-def _folder(typed: str, *, viewer: Viewer, broker: Broker) -> m.FolderState:
-    state = broker.check_folder(typed, user=viewer.unix_user)
-    if state.problem == "missing" and typed.startswith("~") and state.path == typed:
-        # A broker that does not read `~`: homes are where they usually are.
-        return broker.check_folder(expand_home(typed, viewer.unix_user), user=viewer.unix_user)
-    return state
+def _is_same(folder: str, real: str, *, viewer: Viewer, broker: Broker) -> bool:
+    """A path is kept as people write it: where links lead may be another place on the nodes."""
+    if folder == real:
+        return True
+    try:
+        return broker.check_folder(folder, user=viewer.unix_user).path == real
+    except (BrokerUnreachable, BrokerSilent):
+        return False
 
 
 def _new(

@@ -66,6 +66,7 @@ class TokenRow:
     template: str
     job_id: int | None
     created_at: datetime
+    error_code: str | None
 
 
 def add(session: Session, new: NewSubmission, *, now: datetime) -> tuple[int, bool]:
@@ -151,6 +152,16 @@ def accept(session: Session, submission_id: int, *, job_id: int) -> bool:
     return _changed(session, statement)
 
 
+def attach(session: Session, submission_id: int, *, job_id: int) -> bool:
+    """Note the job of a submission that stays refused: it was cancelled for a difference."""
+    statement = (
+        update(Submission)
+        .where(Submission.id == submission_id, Submission.job_id.is_(None))
+        .values(job_id=job_id)
+    )
+    return _changed(session, statement)
+
+
 def mark_mismatch(session: Session, submission_id: int, *, code: str, text: str) -> None:
     """Slurm accepted another job than the one asked for; that job has been cancelled."""
     statement = (
@@ -202,6 +213,7 @@ def by_tokens(session: Session, tokens: list[str]) -> list[TokenRow]:
         Submission.template,
         Submission.job_id,
         Submission.created_at,
+        Submission.error_code,
     )
     for part in chunks(tokens, CHUNK):
         found = session.execute(select(*columns).where(Submission.token.in_(part)))

@@ -73,6 +73,7 @@ class FileContract(Steps):
     def test_a_folder_is_judged_with_the_persons_rights(self, site: ContractSite) -> None:
         user = site.cast.user
         own = site.broker.check_folder(f"/home/{user}", user=user)
+        assert site.broker.check_folder("~", user=user) == own
         assert (own.problem, own.writable) == (None, True)
         site.write(f"/home/{user}/plain", user, "")
         site.link(f"/home/{user}/to-etc", user, "/etc")

@@ -50,6 +50,8 @@ class FakeFiles:
         return m.FileChunk(**chunk(raw[start:end], start, len(raw), cut=offset < 0))
 
     def look(self, user: str, path: str) -> m.FolderState:
+        if path == "~" or path.startswith("~/"):
+            path = f"/home/{user}{path[1:]}"
         if not path.startswith("/"):
             return m.FolderState(path, "missing", writable=False)
         real = self.links.get(path, path)

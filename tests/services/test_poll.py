@@ -277,6 +277,23 @@ def test_the_queue_links_a_job_whose_answer_was_lost(begin):
     assert (submission.state, submission.job_id, job.template) == ("accepted", job.id, "ddp")
 
 
+def test_a_job_that_the_broker_cancelled_for_a_difference_stays_refused(begin):
+    site = portal(begin)
+    site.broker.refuse_next("accepted_differs")
+    submission_id = site.submit()
+    token = site.submission(submission_id).token
+    shows(
+        site,
+        queue_job(
+            state="CANCELLED", comment=f"sluice:{token}", submit_time=site.now, end_time=b.NOW
+        ),
+    )
+    site.poll()
+    submission = site.submission(submission_id)
+    assert (submission.state, submission.error_code) == ("refused", "accepted_differs")
+    assert submission.job_id == site.jobs()[0].id
+
+
 def test_a_stranger_who_copies_a_token_is_not_the_submission(begin):
     site = portal(begin)
     site.broker.silent_before_next()

@@ -183,6 +183,29 @@ def test_a_group_lost_after_the_last_poll_is_refused_by_slurm(begin):
     assert (submission.state, submission.error_code) == ("refused", "invalid_account")
 
 
+def test_a_home_elsewhere_is_where_the_broker_says(begin):
+    site = portal(begin)
+    real = site.broker.check_folder
+
+    def elsewhere(path, *, user):
+        found = real(path, user=user)
+        return replace(found, path="/data/people/nlp-1") if path == "~" else found
+
+    site.broker.check_folder = elsewhere
+    request = site.submission(site.submit()).request
+    assert request["working_directory"] == "/data/people/nlp-1"
+
+
+def test_a_home_behind_a_link_keeps_the_name_that_people_use(begin):
+    site = portal(begin)
+    real = site.broker.check_folder
+    site.broker.check_folder = lambda path, *, user: replace(
+        real(path, user=user), path="/export/home/nlp-1"
+    )
+    submission = site.submission(site.submit())
+    assert submission.request["working_directory"] == "/home/nlp-1"
+
+
 @pytest.mark.parametrize(
     ("folder", "code"),
     [
