@@ -1,6 +1,5 @@
 """Which language and which zone a reader gets."""
 
-from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from flask import Flask, request, session
@@ -8,6 +7,7 @@ from flask_babel import Babel  # type: ignore[import-untyped]
 
 from gateway.config import Settings
 from gateway.web.access import viewer_or_none
+from gateway.web.texts import init_texts
 
 LANGUAGES = {"en": "English", "zh_Hans": "简体中文"}
 DEFAULT_LANGUAGE = "en"
@@ -22,6 +22,7 @@ def init_i18n(app: Flask, settings: Settings) -> None:
         locale_selector=language,
         timezone_selector=lambda: zone(settings.timezone).key,
     )
+    init_texts(app)
 
 
 def language() -> str:
@@ -50,12 +51,6 @@ def zone_named(name: str | None) -> ZoneInfo | None:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         return None
-
-
-def offset_words(default: ZoneInfo, at: datetime) -> str:
-    """How the zone stands to UTC now, as +08:00."""
-    text = at.astimezone(UTC).astimezone(zone(default)).strftime("%z")
-    return f"{text[:3]}:{text[3:]}"
 
 
 def _accepted() -> str:

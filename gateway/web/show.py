@@ -1,8 +1,8 @@
 """How values look: durations in words, moments in the reader's zone, bars and marks."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from flask import Flask
+from flask import Flask, g
 from markupsafe import Markup
 
 from gateway.core.durations import format_time_limit, parts
@@ -112,8 +112,7 @@ def moment(at: datetime | None, style: str = "short") -> Markup | str:
     """A time in the reader's zone; the absolute time is in its title and in `datetime`."""
     if at is None:
         return ""
-    here = at.astimezone(zone(deps().settings.timezone))
-    today = deps().clock().astimezone(here.tzinfo).date()
+    here, today = _here(at)
     if style == "full":
         shown = here.strftime("%Y-%m-%d %H:%M:%S")
     elif here.date() == today:
@@ -129,7 +128,7 @@ def ago(at: datetime | None) -> Markup | str:
     """How long ago, in words, with the absolute time beneath."""
     if at is None:
         return gettext("never")
-    here = at.astimezone(zone(deps().settings.timezone))
+    here, _ = _here(at)
     gone = max(deps().clock() - at, timedelta(0))
     return _time(at, here, gettext("%(duration)s ago", duration=duration(gone)))
 
@@ -144,6 +143,15 @@ def submission_text(state: str) -> str:
 
 def reason_text(reason: str | None) -> str:
     return str(REASON_TEXTS[reason_key(reason)])
+
+
+def _here(at: datetime) -> tuple[datetime, date]:
+    """The time in the reader's zone, and which day it is there now."""
+    if "reader" not in g:
+        reader = zone(deps().settings.timezone)
+        g.reader = reader, deps().clock().astimezone(reader).date()
+    reader, today = g.reader
+    return at.astimezone(reader), today
 
 
 def _time(at: datetime, here: datetime, shown: str) -> Markup:
