@@ -33,7 +33,6 @@ SHORTEST_PAUSE = timedelta(seconds=2)
 LONGEST_PAUSE = timedelta(minutes=5)
 # Two hosts' clocks: where a search for the token begins.
 CLOCKS = timedelta(minutes=10)
-_MOST_BAD_MESSAGES = 5
 
 
 class Outcome(Enum):
@@ -51,6 +50,9 @@ class Claimed:
     row: SubmissionRow
     until: datetime
     to_send: bool
+
+    def request(self) -> m.SubmitRequest:
+        return codec.parse(m.SubmitRequest, {**self.row.request, "script": self.row.script})
 
 
 def deliver(submission_id: int, *, begin: Begin, broker: Broker, now: datetime) -> Outcome:
@@ -88,7 +90,12 @@ def claim(session: "Session", submission_id: int, *, now: datetime) -> Claimed |
 def carry_out(claimed: Claimed, *, begin: Begin, broker: Broker, now: datetime) -> Outcome:
     """Send, or look for the token. No transaction is open across the call."""
     attempt = _Attempt(claimed, begin, broker, now)
-    return attempt.send() if claimed.to_send else attempt.find()
+    try:
+        request = claimed.request()
+    except BadMessage as error:
+        # Stored by an older version whose words this one does not know: others must not wait.
+        return attempt.unreadable(error)
+    return attempt.send(request) if claimed.to_send else attempt.find(request)
 
 
 def pause(sent_at: datetime | None, now: datetime) -> timedelta:
@@ -108,42 +115,38 @@ class _Attempt:
     def row(self) -> SubmissionRow:
         return self.claimed.row
 
-    @property
-    def request(self) -> m.SubmitRequest:
-        return codec.parse(m.SubmitRequest, {**self.row.request, "script": self.row.script})
-
-    def send(self) -> Outcome:
+    def send(self, request: m.SubmitRequest) -> Outcome:
         try:
-            accepted = self.broker.submit(self.request)
+            accepted = self.broker.submit(request)
         except BrokerRefused as error:
             return self._refused(error)
         except BrokerUnreachable as error:
             return self._put_back(Outcome.QUEUED, error.code)
-        except BadMessage as error:
-            if self.row.attempts >= _MOST_BAD_MESSAGES:
-                return self._refused(error)
-            return self._put_back(Outcome.UNKNOWN, error.code)
         except BrokerSilent as error:
             return self._put_back(Outcome.UNKNOWN, error.code)
-        return self._accepted(accepted)
+        return self._accepted(accepted, request)
 
-    def find(self) -> Outcome:
+    def find(self, request: m.SubmitRequest) -> Outcome:
         since = (self.row.sent_at or self.row.created_at) - CLOCKS
-        user = self.request.user
         try:
-            found = self.broker.find(self.row.token, user=user, since=since)
-        except (BrokerRefused, BrokerUnreachable, BrokerSilent, BadMessage) as error:
+            found = self.broker.find(self.row.token, user=request.user, since=since)
+        except (BrokerRefused, BrokerUnreachable, BrokerSilent) as error:
             return self._put_back(Outcome.UNKNOWN, error.code)
-        return self._accepted(found) if found else self._denied()
+        return self._accepted(found, request) if found else self._denied()
 
-    def _accepted(self, accepted: m.AcceptedJob) -> Outcome:
+    def unreadable(self, error: BadMessage) -> Outcome:
+        if self.claimed.to_send:
+            return self._refused(error)
+        return self._put_back(Outcome.UNKNOWN, error.code)
+
+    def _accepted(self, accepted: m.AcceptedJob, request: m.SubmitRequest) -> Outcome:
         # Found in accounting only, it is over: it says no output, and nothing can be stopped.
         listed = accepted.output is not None
-        differs = differences(_asked(self.request), _got(accepted)) if listed else ()
-        if differs and not self._cancelled(accepted):
+        differs = differences(_asked(request), _got(accepted)) if listed else ()
+        if differs and not self._cancelled(accepted, request.user):
             return self._put_back(Outcome.UNKNOWN, "accepted_differs")
         row = joblines.accepted_row(
-            accepted, self.request, cluster=self.row.cluster, template=self.row.template
+            accepted, request, cluster=self.row.cluster, template=self.row.template
         )
         with self.begin() as session:
             job_id = _job_id(session, row, now=self.now)
@@ -158,10 +161,10 @@ class _Attempt:
             polls.want(session, "queue", now=self.now)
         return Outcome.REFUSED if differs else Outcome.ACCEPTED
 
-    def _cancelled(self, accepted: m.AcceptedJob) -> bool:
+    def _cancelled(self, accepted: m.AcceptedJob, user: str) -> bool:
         """Stop the job that is not the one on the page, before anything else is noted."""
         try:
-            self.broker.cancel(accepted.job_id, user=self.request.user)
+            self.broker.cancel(accepted.job_id, user=user)
         except BrokerRefused:
             return True  # it is over already
         except (BrokerUnreachable, BrokerSilent):

@@ -146,6 +146,11 @@ def _count(value: int | None) -> int:
 
 def _form_field(name: str | None) -> str:
     """Directives that come from a field of another name."""
-    return {"chdir": "working_directory", "output": "name", "job_name": "name"}.get(
-        name or "", name or "template"
-    )
+    other = {
+        "chdir": "working_directory",
+        "output": "name",
+        "job_name": "name",
+        "account": "group",
+        "time": "time_limit",
+    }
+    return other.get(name or "", name or "template")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
-from gateway.errors import BadMessage, BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
 from gateway.services import link, poll_plan
 from gateway.services.poll_plan import Plan
 from gateway.store import jobs, polls, snapshot, submissions
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 QUEUE, CLUSTER, POLICY, ACCOUNTING = "queue", "cluster", "policy", "accounting"
 # What a read of Slurm can end in; anything else is a fault of ours and goes up.
-BROKER_ERRORS = (BrokerRefused, BrokerUnreachable, BrokerSilent, BadMessage)
+BROKER_ERRORS = (BrokerRefused, BrokerUnreachable, BrokerSilent)
 
 # A page waits for a job it has just submitted, so the first half minute is watched closely.
 _FRESH = timedelta(seconds=30)
@@ -59,7 +59,7 @@ def poll_queue(
         return _failed(begin, QUEUE, error)
     plan = _plan(read or begin, cluster, queue)
     seen = poll_plan.sightings(queue)
-    added = _add(begin, cluster, plan, seen, now=now)
+    added, fresh = _add(begin, cluster, plan, seen, now=now)
     changed = _change(begin, plan, now=now)
     with begin() as session:
         left = _mark_left(session, plan, last_seen=before.succeeded_at, now=now)
@@ -78,7 +78,7 @@ def poll_queue(
         changed=changed,
         left=left,
         ended=plan.ended,
-        duplicates=duplicates,
+        duplicates=tuple(sorted({*fresh, *duplicates}, key=lambda one: one.slurm_id)),
     )
 
 
@@ -115,7 +115,7 @@ def poll_policy(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
 def _not_empty(*answers: tuple[object, ...]) -> None:
     """No cluster is without nodes or accounts: such an answer would lock everybody out."""
     if not all(answers):
-        raise BadMessage("Slurm listed nothing", code="empty_answer")
+        raise BrokerSilent("Slurm listed nothing", code="empty_answer")
 
 
 def _failed(begin: Begin, name: str, error: GatewayError) -> PollReport:
@@ -137,16 +137,18 @@ def _plan(read: Begin, cluster: str, queue: m.Queue) -> Plan:
     return poll_plan.make(queue, known)
 
 
-def _add(begin: Begin, cluster: str, plan: Plan, seen: link.Seen, *, now: datetime) -> int:
+def _add(
+    begin: Begin, cluster: str, plan: Plan, seen: link.Seen, *, now: datetime
+) -> tuple[int, list[link.Duplicate]]:
     """New jobs, each joined to its submission in the transaction that makes its row."""
-    added = 0
+    added, duplicates = 0, list[link.Duplicate]()
     for part in chunks(plan.added, _ROWS):
         with begin() as session:
             more = {"cluster": cluster, "seen_at": now, "template": None}
             added += jobs.add_all(session, [facts | more for facts in part])
             tokens = {facts["token"] for facts in part}
-            link.link(session, _among(seen, tokens), cluster=cluster, now=now)
-    return added
+            duplicates += link.link(session, _among(seen, tokens), cluster=cluster, now=now)
+    return added, duplicates
 
 
 def _among(seen: link.Seen, tokens: set[str]) -> link.Seen:

@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import func, select
 
 from gateway.core.waits import waits as waits_of
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
+from gateway.services import reconcile
 from gateway.services.ingest import store
 from gateway.store import models as t
 from gateway.store import polls
@@ -394,3 +396,37 @@ def test_a_job_found_in_accounting_settles_its_submission(begin):
 
 def _no_requeue(request):
     return replace(request, requeue=False)
+
+
+@pytest.mark.parametrize("error", [BrokerUnreachable, BrokerSilent, BrokerRefused])
+def test_an_accounting_that_fails_leaves_the_lost_jobs_open(begin, error):
+    site = portal(begin)
+    site.submit()
+    site.poll()
+    site.broker.queue = lambda: m.Queue((), site.now)
+    site.poll()
+
+    def fails(**_):
+        raise error("no")
+
+    site.broker.accounting = fails
+    report = site.reconcile()
+    assert (report.error_code, report.still_open) == (error.code, 1)
+    assert site.jobs()[0].active
+
+
+def test_only_jobs_that_went_lately_are_asked_about_often(begin):
+    site = portal(begin)
+    site.submit()
+    site.poll()
+    site.broker.queue = lambda: m.Queue((), site.now)
+    site.poll()
+    site.broker.advance(3600)
+    report = reconcile.reconcile(
+        begin=begin,
+        broker=site.broker,
+        cluster=CLUSTER,
+        now=site.now,
+        recent=timedelta(minutes=15),
+    )
+    assert report.asked == 0

@@ -1,5 +1,9 @@
 """One worker acts at a time, reads are paced, and what is skipped is counted."""
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -238,3 +242,21 @@ def test_no_call_depends_on_who_looks(engine, clock):
 def _interval(work):
     with work.read() as session:
         return polls.get(session, poll.QUEUE).interval_seconds
+
+
+def test_the_process_starts_takes_the_lease_and_ends_when_told(tmp_path):
+    """A real process, since signals and threads are what it is about; under two seconds."""
+    environ = {"SLUICE_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    with database(tmp_path) as engine:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gateway.worker"], env=environ, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        lines = [process.stderr.readline(), process.stderr.readline()]
+        assert "lease_taken" in lines[0]
+        assert "worker_started" in lines[1]
+        process.send_signal(signal.SIGTERM)
+        rest = process.communicate(timeout=30)[1]
+        assert process.returncode == 0
+        assert "worker_stopped" in rest
+        assert Leader(holder="next", begin=make_begin(engine), clock=Clock()).renew()
