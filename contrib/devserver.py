@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def main(port: int) -> None:
     engine = make_engine(settings.database_url)
     upgrade(engine)
     begin = make_begin(engine)
-    broker = FakeBroker(now=datetime.now(UTC) - timedelta(hours=30))
+    broker = SampleCluster(now=datetime.now(UTC) - timedelta(hours=30))
     broker.script_output = _greeting
     _people(begin, broker)
     _live_jobs(broker)
@@ -57,6 +58,22 @@ def main(port: int) -> None:
     app = create_app(settings, begin=begin, broker=broker)
     print(f"http://127.0.0.1:{port}  password: {b.PASSWORD}", flush=True)
     run_simple("127.0.0.1", port, world.guarded(app.wsgi_app), threaded=True)
+
+
+class SampleCluster(FakeBroker):
+    """With a node that is being drained and one that is down, as every cluster has."""
+
+    def nodes(self) -> tuple[m.Node, ...]:
+        marks = {
+            "a100-3": ("MIXED+DRAIN", "bad fan, replaced on Friday"),
+            "debug-1": ("DOWN*", "Not responding"),
+        }
+        return tuple(
+            replace(one, state=marks[one.name][0], reason=marks[one.name][1])
+            if one.name in marks
+            else one
+            for one in super().nodes()
+        )
 
 
 class World:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flask import Flask, Response, request
 from flask_wtf import CSRFProtect
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from gateway.config import Settings
 
@@ -44,6 +45,9 @@ def init_security(app: Flask, settings: Settings) -> CSRFProtect:
         WTF_CSRF_SSL_STRICT=settings.behind_tls,
     )
     app.after_request(_headers)
+    if settings.behind_tls:
+        # The proxy's own address would make the sign-in throttle count everybody as one.
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=1, x_proto=1)  # type: ignore[method-assign]
     guard = CSRFProtect()
     guard.init_app(app)
     return guard

@@ -3,10 +3,15 @@
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Never
 
 import pytest
 
+from gateway.config import load_settings
 from gateway.testing import builders as b
+from gateway.testing.fakebroker import FakeBroker
+from gateway.web.app import create_app
 from tests.web.conftest import Site
 
 
@@ -140,3 +145,31 @@ def _unescaped(text: str) -> str:
     plain = text.replace("&#34;", '"').replace("&amp;", "&").replace("&#39;", "'")
     json.loads(plain)
     return plain
+
+
+def test_behind_tls_the_cookie_is_secure_and_the_proxy_names_the_person(tmp_path: Path) -> None:
+    settings = load_settings({"SLUICE_HOME": str(tmp_path), "SLUICE_BEHIND_TLS": "true"})
+    app = create_app(settings, begin=_no_database, broker=FakeBroker())
+    headers = {"X-Forwarded-For": "192.0.2.7", "X-Forwarded-Proto": "https"}
+    answer = app.test_client().get("/sign-in", headers=headers)
+    assert "Secure" in answer.headers["Set-Cookie"]
+
+
+def test_the_secret_key_is_made_once_and_is_nobody_elses(tmp_path: Path) -> None:
+    settings = load_settings({"SLUICE_HOME": str(tmp_path)})
+    first, second = (
+        create_app(settings, begin=_no_database, broker=FakeBroker()) for _ in range(2)
+    )
+    assert first.secret_key == second.secret_key
+    assert (tmp_path / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_every_answer_carries_the_strict_policy(site: Site) -> None:
+    for path in ("/sign-in", "/nothing", "/healthz", "/static/sluice.css"):
+        policy = site.browser().get(path).headers["Content-Security-Policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+
+
+def _no_database() -> Never:
+    raise AssertionError("nothing here reads the database")

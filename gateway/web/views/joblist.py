@@ -68,6 +68,8 @@ class Row:
 def asked(args: Mapping[str, str], viewer: Viewer) -> Asked:
     """Nonsense in a filter is as if it were not there: a saved address must not break."""
     typed = {name: args.get(name, "").strip()[:_LONGEST] for name in (*_FILTERS, *_CARRIED)}
+    if typed["state"].lower() in list(StateClass):
+        typed["state"] = typed["state"].lower()
     sort = Sort(typed["sort"]) if typed["sort"] in list(Sort) else Sort.SUBMIT
     filters = JobFilters(
         states=(typed["state"],) if typed["state"] else (),
@@ -169,7 +171,7 @@ def heads(typed: Mapping[str, str]) -> list[Head]:
         Head(gettext("Group"), roomy=True),
         _sorting(typed, Sort.GPUS, gettext("GPUs"), number=True),
         _sorting(typed, Sort.RUN_TIME, gettext("Time")),
-        _sorting(typed, Sort.WAIT, gettext("Why it waits")),
+        _sorting(typed, Sort.WAIT, gettext("Why")),
         _sorting(typed, Sort.SUBMIT, gettext("Submitted"), number=True),
     ]
 
@@ -280,8 +282,15 @@ def _moment(text: str) -> datetime | None:
 
 
 def states() -> list[tuple[str, str]]:
-    """For the select: Slurm's words, each with what it means."""
-    return [(state.value, f"{state.value} – {state_text(state.value)}") for state in JobState]
+    """For the select: the words for several states, then Slurm's own that are not among them."""
+    classes = [
+        (StateClass.PENDING.value, gettext("Waiting")),
+        (StateClass.RUNNING.value, gettext("Running")),
+        (StateClass.FAILED.value, gettext("Failed")),
+        (StateClass.ENDED.value, gettext("Ended")),
+    ]
+    own = [state for state in JobState if state.lower() not in list(StateClass)]
+    return classes + [(state.value, f"{state.value} – {state_text(state.value)}") for state in own]
 
 
 def shows_waiting(asked: Asked) -> bool:

@@ -75,8 +75,8 @@ def own(submission_id: int) -> SubmissionDetail:
 
 
 def trouble(code: str | None) -> str:
-    """What Slurm said, as a sentence; a code that no sentence has is told in general."""
-    if not code:
+    """What Slurm said, as a sentence. That it does not answer the state itself says."""
+    if not code or code in {"slurm_unreachable", "slurm_unknown"}:
         return ""
     return sentence(code)
 
