@@ -163,15 +163,11 @@ class _Judging:
             self.problems.append(FieldProblem(bad.field or "", bad.code, dict(bad.facts)))
 
     def group(self, offer: Offer) -> GroupChoice | None:
-        found = offer.find_group(self._ask.group)
+        found, default = offer.find_group(self._ask.group), offer.default_group
         if found is None:
-            default = offer.default_group
-            self._problem(
-                "group",
-                "group_not_yours" if self._ask.group else "required",
-                nearest=default.name if default else None,
-                group=self._ask.group[:_LONGEST_GROUP],
-            )
+            code = "group_not_yours" if self._ask.group else "required"
+            nearest, typed = default.name if default else None, self._ask.group[:_LONGEST_GROUP]
+            self._problem("group", code, nearest=nearest, group=typed)
             return None
         self.reading.group = found.name
         return found
@@ -255,8 +251,7 @@ class _Judging:
 
     @property
     def _gpu_field(self) -> str:
-        chosen = self._resources.gpus is GpuRule.CHOSEN
-        return "gpus_per_node" if chosen else "nproc_per_node"
+        return "gpus_per_node" if self._resources.gpus is GpuRule.CHOSEN else "nproc_per_node"
 
     def _kinds(self, partition: PartitionChoice) -> tuple[GpuKind, ...]:
         if not self._ask.gpu_type or not self.reading.gpus_per_node:

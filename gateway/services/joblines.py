@@ -5,28 +5,29 @@ from typing import Any
 from gateway.core.states import JobState
 from gateway.wire import messages as m
 
+_UNKNOWN_YET = (
+    "array_job_id",
+    "array_task",
+    "array_tasks",
+    "uid",
+    "reason",
+    "eligible_time",
+    "start_time",
+    "end_time",
+    "estimated_start",
+    "node_list",
+    "priority",
+    "exit_code",
+    "exit_signal",
+    "left_queue_at",
+)
+
 
 def accepted_row(
     accepted: m.AcceptedJob, request: m.SubmitRequest, *, cluster: str, template: str
 ) -> dict[str, Any]:
     """The columns of a fresh job; what only the queue knows is None."""
-    nothing = (
-        "array_job_id",
-        "array_task",
-        "array_tasks",
-        "uid",
-        "reason",
-        "eligible_time",
-        "start_time",
-        "end_time",
-        "estimated_start",
-        "node_list",
-        "priority",
-        "exit_code",
-        "exit_signal",
-        "left_queue_at",
-    )
-    return dict.fromkeys(nothing) | {
+    return dict.fromkeys(_UNKNOWN_YET) | {
         "cluster": cluster,
         "slurm_id": accepted.job_id,
         "user": request.user,

@@ -6,6 +6,7 @@ posted twice is one submission, whichever process meets it.
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 
@@ -52,36 +53,33 @@ def submit(
         if first is not None:
             return first
         offer = offer_in(session, viewer)
-    made = _looked_at(
-        draft(
-            ask,
-            viewer=viewer,
-            offer=offer,
-            catalogue=catalogue,
-            environments=environments,
-        ),
-        viewer=viewer,
-        broker=broker,
-    )
+    made = draft(ask, viewer=viewer, offer=offer, catalogue=catalogue, environments=environments)
+    made = _looked_at(made, viewer=viewer, broker=broker)
     new = _new(ask, made, form_key=form_key, viewer=viewer, cluster=cluster)
+    submission_id, claimed = _keep(new, begin=begin, now=now)
+    if claimed is not None:
+        # Busy after this point costs nothing: the outbox finds the job by its token.
+        with suppress(Busy):
+            deliver.carry_out(claimed, begin=begin, broker=broker, now=now)
+    return submission_id
+
+
+def _keep(
+    new: submissions.NewSubmission, *, begin: Begin, now: datetime
+) -> tuple[int, deliver.Claimed | None]:
+    """Store it and claim the first attempt at once; no claim when it was there already."""
     with begin() as session:
         submission_id, is_new = submissions.add(session, new, now=now)
-        if is_new:
-            events.add(
-                session,
-                "submitted",
-                at=now,
-                submission_id=submission_id,
-                person_id=viewer.person_id,
-            )
-            claimed = deliver.claim(session, submission_id, now=now)
-    if is_new and claimed is not None:
-        try:
-            deliver.carry_out(claimed, begin=begin, broker=broker, now=now)
-        except Busy:
-            # It is stored and marked as sent: the outbox finds its job by the token.
-            return submission_id
-    return submission_id
+        if not is_new:
+            return submission_id, None
+        events.add(
+            session,
+            "submitted",
+            at=now,
+            submission_id=submission_id,
+            person_id=new.person_id,
+        )
+        return submission_id, deliver.claim(session, submission_id, now=now)
 
 
 def ask_of(submission_id: int, *, viewer: Viewer, begin: Begin) -> Ask:
