@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import update
-from werkzeug._reloader import run_with_reloader
 from werkzeug.serving import run_simple
 
 from gateway.config import default_home, load_settings
@@ -36,8 +35,19 @@ CLUSTER = "dev"
 POLL_SECONDS = 2.0
 
 
-def main(port: int) -> None:
-    """Build the sample site and serve it."""
+def main(port: int, *, reload: bool) -> None:
+    """Serve the sample site; with `reload` a second process does, and this one watches files."""
+    watches = reload and os.environ.get("WERKZEUG_RUN_MAIN") != "true"
+    app = _nothing if watches else _build(port)
+    templates = [str(path) for path in Path("templates").rglob("*.html")]
+    run_simple("127.0.0.1", port, app, threaded=True, use_reloader=reload, extra_files=templates)
+
+
+def _nothing(*_: Any) -> Any:
+    raise AssertionError("the watching process serves nothing")
+
+
+def _build(port: int) -> Callable[..., Any]:
     home = default_home(os.environ) / "dev"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -57,7 +67,7 @@ def main(port: int) -> None:
     threading.Thread(target=world.run, daemon=True).start()
     app = create_app(settings, begin=begin, broker=broker)
     print(f"http://127.0.0.1:{port}  password: {b.PASSWORD}", flush=True)
-    run_simple("127.0.0.1", port, world.guarded(app.wsgi_app), threaded=True)
+    return world.guarded(app.wsgi_app)
 
 
 class SampleCluster(FakeBroker):
@@ -236,10 +246,5 @@ def _submissions(begin: Begin, now: datetime) -> None:
 
 
 if __name__ == "__main__":
-    wanted_port = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
-    if "--no-reload" in sys.argv:
-        main(wanted_port)
-    else:
-        run_with_reloader(
-            lambda: main(wanted_port), extra_files=[*map(str, Path().glob("templates/*/*"))]
-        )
+    numbers = [argument for argument in sys.argv[1:] if argument.isdigit()]
+    main(int(numbers[0]) if numbers else 8000, reload="--no-reload" not in sys.argv)

@@ -166,7 +166,8 @@ def test_the_secret_key_is_made_once_and_is_nobody_elses(tmp_path: Path) -> None
 
 def test_every_answer_carries_the_strict_policy(site: Site) -> None:
     for path in ("/sign-in", "/nothing", "/healthz", "/static/sluice.css"):
-        policy = site.browser().get(path).headers["Content-Security-Policy"]
+        with site.browser().get(path) as answer:
+            policy = answer.headers["Content-Security-Policy"]
         assert "script-src 'self'" in policy
         assert "unsafe" not in policy
 
