@@ -128,6 +128,17 @@ class ClusterSite:
         assert done.returncode == 0, done.stderr
 
 
+@contextlib.contextmanager
+def own_broker(cluster: Instance, **env: str) -> Iterator[BrokerProcess]:
+    """A broker that the test may kill."""
+    process = BrokerProcess(cluster, name="own", env=env)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
 @pytest.fixture(scope="session")
 def broker_process(cluster: Instance) -> Iterator[BrokerProcess]:
     """The shared broker: do not kill it, start a `BrokerProcess` of your own for that."""
@@ -146,8 +157,14 @@ def broker(broker_process: BrokerProcess) -> SocketBroker:
 
 
 @pytest.fixture
-def cluster_site(cluster: Instance, broker: SocketBroker) -> ClusterSite:
-    return ClusterSite(cluster, broker)
+def cluster_site(cluster: Instance, broker: SocketBroker) -> Iterator[ClusterSite]:
+    """Leaves idle nodes behind, also after a test that failed half way."""
+    site = ClusterSite(cluster, broker)
+    yield site
+    left = cluster.run(["squeue", "--noheader", "--format=%A"]).stdout.split()
+    if left:
+        cluster.run(["scancel", *left])
+        site.until(lambda: not cluster.run(["squeue", "--noheader"]).stdout, 30)
 
 
 def _descendants(pid: int) -> list[int]:
