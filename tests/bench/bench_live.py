@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from web_client import WebClient, hidden
@@ -76,11 +77,8 @@ def sustained(portal: Portal, *, clients: int = 8, each: int = 40) -> Line:
         peers.append(total // 2 / (time.perf_counter() - started))
         _cancel_all(portal)
         started = time.perf_counter()
-        threads = [threading.Thread(target=_submit_many, args=(api, each // 2)) for api in apis]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(clients) as pool:
+            list(pool.map(lambda api: _submit_many(api, each // 2), apis))
         ours.append(total // 2 / (time.perf_counter() - started))
         _cancel_all(portal)
     return {
@@ -173,11 +171,14 @@ def _raw(portal: Portal, count: int) -> list[float]:
 
 
 def _submit_many(api: Api, count: int) -> None:
-    body = {key: value for key, value in FIELDS.items() if not key.startswith("v-")}
+    values = {"command": "true", "gpus_per_node": "0"}
+    body = {
+        name: value
+        for name, value in FIELDS.items()
+        if name[2:] not in values and name not in values
+    }
     for _ in range(count):
-        made = api.post(
-            "/submissions", {**body, "values": {"command": "true"}}, key=str(uuid.uuid4())
-        )
+        made = api.post("/submissions", {**body, "values": values}, key=str(uuid.uuid4()))
         if made["state"] != "accepted":
             raise RuntimeError(str(made))
 

@@ -1,6 +1,6 @@
 """A small real torch.distributed run: nccl where there is a GPU for each process, gloo elsewhere.
 
-    torchrun --standalone --nproc-per-node 2 train.py --steps 20
+torchrun --standalone --nproc-per-node 2 train.py --steps 20
 """
 
 import argparse

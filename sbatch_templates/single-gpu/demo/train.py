@@ -1,6 +1,6 @@
 """A small training run on one GPU, or on the CPU where there is none.
 
-    python3 train.py --steps 20
+python3 train.py --steps 20
 """
 
 import argparse
