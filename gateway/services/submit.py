@@ -34,13 +34,15 @@ def submit(
     form_key: str,
     viewer: Viewer,
     begin: Begin,
+    read: Begin,
     broker: Broker,
     catalogue: Catalogue,
     environments: Sequence[Environment],
     now: datetime,
     cluster: str = "cluster",
 ) -> int:
-    """The submission's id, the same one for the same `form_key`.
+    """The submission's id, the same one for the same `form_key`. `read` is a begin that only
+    reads: judging a form must not wait for somebody who writes.
 
     Raises InvalidAsk with problems at fields, Refused, BrokerRefused when the broker will not
     look at this person's folder, or Busy when nothing could be kept. A broker that is away is
@@ -48,7 +50,7 @@ def submit(
     """
     if not 0 < len(form_key) <= _LONGEST_KEY or not viewer.may(Permission.SUBMIT_JOB):
         raise Refused("bad_request")
-    with begin() as session:
+    with read() as session:
         first = submissions.by_form_key(session, person_id=viewer.person_id, form_key=form_key)
         if first is not None:
             return first

@@ -60,6 +60,7 @@ class Portal:
         return submit.submit(
             wanted,
             form_key=key,
+            read=self.begin,
             broker=self.broker,
             catalogue=self.catalogue,
             environments=(NONE,),

@@ -48,6 +48,7 @@ def send(ask: Ask, form_key: str) -> Sent:
         form_key=form_key,
         viewer=viewer(),
         begin=have.begin,
+        read=have.read,
         broker=have.broker,
         catalogue=have.catalogue,
         environments=have.environments,
