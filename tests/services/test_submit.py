@@ -261,14 +261,14 @@ def test_a_value_that_is_not_in_the_offer_never_reaches_slurm(begin, field):
 def test_a_full_disk_keeps_nothing_and_says_so(engine, begin):
     site = portal(begin)
     with pytest.raises(Busy):
-        site.submit(begin=_full_after(begin, transactions=1))
+        site.submit(begin=_full_after(begin, transactions=0))
     assert site.broker.jobs == {}
     assert site.submit() == 1
 
 
 def test_a_full_disk_after_the_yes_still_answers_the_submission(begin):
     site = portal(begin)
-    submission_id = site.submit(begin=_full_after(begin, transactions=2))
+    submission_id = site.submit(begin=_full_after(begin, transactions=1))
     assert site.submission(submission_id).state == "sending"
     site.run_outbox(seconds=300)
     assert site.submission(submission_id).state == "accepted"
