@@ -19,6 +19,7 @@ from gateway.broker import accounts
 from gateway.broker.acts import ActsLog
 from gateway.broker.app import Application
 from gateway.broker.commands import Commands
+from gateway.broker.door import Worker
 from gateway.broker.driver import Driver
 from gateway.broker.files import Files
 from gateway.broker.sacct import Sacct
@@ -117,14 +118,16 @@ class Server(BaseApplication):  # type: ignore[misc]
         options: dict[str, Any] = {
             "bind": [f"unix:{settings.socket}"],
             "workers": settings.workers,
-            "worker_class": "sync",
+            "worker_class": Worker,
             "timeout": settings.kill_timeout_seconds,
             "graceful_timeout": 5,
-            # The mode lets anyone knock; SO_PEERCRED decides who is answered.
+            # The mode lets anyone knock; SO_PEERCRED decides who is heard (see door).
             "umask": 0o111,
             "max_requests": 5000,  # libslurm leaks a little
             "max_requests_jitter": 1000,
             "proc_name": "sluice-broker",
+            # Or whoever may write root's ~/.gunicorn could steer the process with rights.
+            "control_socket_disable": True,
             "loglevel": "warning",
             "limit_request_line": 200,
             "limit_request_fields": 20,

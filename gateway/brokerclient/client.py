@@ -1,5 +1,6 @@
 """The callers' end of the socket: the port over HTTP on a Unix socket, standard library only."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -100,7 +101,9 @@ class SocketBroker:
         except OSError as error:
             raise BrokerUnreachable(f"{self.socket_path}: {error}") from error
         try:
-            connection.request("POST", f"/v1/{name}", body, _HEADERS)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                # A refusal may come before all was sent: it is there to be read all the same.
+                connection.request("POST", f"/v1/{name}", body, _HEADERS)
             response = connection.getresponse()
             return response.status, response.read(_MAX_REPLY_BYTES)
         except (OSError, http.client.HTTPException) as error:

@@ -40,8 +40,9 @@ Server(app, BrokerSettings(
 def server(folder, uid=None):
     uid = os.getuid() if uid is None else uid
     argv = [sys.executable, "-c", PROGRAM, str(folder), str(uid)]
+    environ = {**os.environ, "HOME": str(folder / "home")}
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(argv, stdout=log, stderr=log)
+        process = subprocess.Popen(argv, stdout=log, stderr=log, env=environ)
     broker = SocketBroker(folder / "b.sock", 20)
     try:
         end = time.monotonic() + 20
@@ -77,6 +78,27 @@ def test_a_caller_with_another_uid_is_refused(tmp_path):
     with server(tmp_path, uid=4_000_000) as broker, pytest.raises(BrokerRefused) as caught:
         broker.queue()
     assert caught.value.code == "caller_refused"
+
+
+def test_silent_strangers_hold_up_nobody(tmp_path):
+    """As many as there are workers, and one more: each is turned away before it says a word."""
+    with server(tmp_path, uid=4_000_000) as broker, contextlib.ExitStack() as stack:
+        for _ in range(3):
+            knock = stack.enter_context(socket.socket(socket.AF_UNIX))
+            knock.connect(str(broker.socket_path))
+        began = time.monotonic()
+        with pytest.raises(BrokerRefused) as caught:
+            broker.queue()
+        assert caught.value.code == "caller_refused"
+        assert time.monotonic() - began < 0.5
+        knock.settimeout(2)
+        assert b" 403 " in knock.recv(1000)
+
+
+def test_nobody_steers_it_by_another_socket(tmp_path):
+    with server(tmp_path):
+        time.sleep(0.3)  # gunicorn opens it after the first workers
+        assert not (tmp_path / "home").exists()
 
 
 def test_an_oversized_body_is_refused(tmp_path):
