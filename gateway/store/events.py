@@ -7,7 +7,9 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from gateway.store.models import Event
+from gateway.store.models import Event, table_of
+
+_INSERT = insert(table_of(Event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def add(
         "submission_id": submission_id,
         "detail": detail or {},
     }
-    session.execute(insert(Event).values(row))
+    session.execute(_INSERT, row)
 
 
 def denials(session: Session, submission_id: int) -> Denials:

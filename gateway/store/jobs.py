@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from gateway.store.models import HeldRow, Job, QueueNow, Run
+from gateway.store.models import HeldRow, Job, QueueNow, Run, table_of
 from gateway.store.upsert import chunks, insert_if_new, insert_ignoring
 
 # What slurmctld and accounting may change about a job, in the order of `KnownJob.facts`.
@@ -99,7 +99,7 @@ class JobOwner:
 
 
 # Columns of the table, not of the class: for 100,000 rows the ORM's loading costs seconds.
-_COLUMNS = Job.__table__.c
+_COLUMNS = table_of(Job).c
 _KNOWN = (
     _COLUMNS.id,
     _COLUMNS.slurm_id,
@@ -107,6 +107,16 @@ _KNOWN = (
     _COLUMNS.seen_at,
     _COLUMNS.left_queue_at,
     *(_COLUMNS["group_name" if name == "group" else name] for name in FACTS),
+)
+_ID_OF = (
+    select(_COLUMNS.id)
+    .where(
+        _COLUMNS.cluster == bindparam("cluster"),
+        _COLUMNS.slurm_id == bindparam("slurm_id"),
+        (_COLUMNS.submit_time == bindparam("at")) | (_COLUMNS.last_submit_time == bindparam("at")),
+    )
+    .order_by(_COLUMNS.id.desc())
+    .limit(1)
 )
 
 
@@ -155,12 +165,9 @@ def add_all(session: Session, rows: Sequence[dict[str, Any]]) -> int:
 
 def id_of(session: Session, *, cluster: str, slurm_id: int, submit_time: datetime) -> int | None:
     """The job's row, found by its first or its latest submit time."""
-    query = select(Job.id).where(
-        Job.cluster == cluster,
-        Job.slurm_id == slurm_id,
-        (Job.submit_time == submit_time) | (Job.last_submit_time == submit_time),
-    )
-    return session.execute(query.order_by(Job.id.desc()).limit(1)).scalar()
+    key = {"cluster": cluster, "slurm_id": slurm_id, "at": submit_time}
+    found: int | None = session.execute(_ID_OF, key).scalar()
+    return found
 
 
 def change(session: Session, changes: Sequence[dict[str, Any]]) -> None:

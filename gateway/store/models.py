@@ -5,7 +5,7 @@ of a job on nodes. `group` is a Slurm account.
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     JSON,
@@ -14,6 +14,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     MetaData,
+    Table,
     Text,
     UniqueConstraint,
 )
@@ -35,6 +36,12 @@ class Base(DeclarativeBase):
 
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON}  # noqa: RUF012
+
+
+def table_of(model: type[Base]) -> Table:
+    """The table itself, for statements that are built once and run a thousand times a minute:
+    a statement over the class costs several times as much to run."""
+    return cast(Table, model.__table__)
 
 
 class Person(Base):

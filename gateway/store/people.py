@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Row, bindparam, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from gateway.core.access import Role
-from gateway.store.models import AssociationNow, Person
+from gateway.store.models import AssociationNow, Person, table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,13 @@ class Memberships:
 
     groups: tuple[str, ...]
     leads: tuple[str, ...]
+
+
+_TABLE, _NOW = table_of(Person), table_of(AssociationNow)
+_COLUMNS = tuple(_TABLE.c[name] for name in PersonRow.__slots__)
+_BY_ID = select(*_COLUMNS).where(_TABLE.c.id == bindparam("of"))
+_BY_LOGIN = select(*_COLUMNS).where(_TABLE.c.login == bindparam("login"))
+_MEMBERSHIPS = select(_NOW.c.account, _NOW.c.facts).where(_NOW.c.user == bindparam("user"))
 
 
 def add(
@@ -62,11 +70,11 @@ def add(
 
 
 def by_login(session: Session, login: str) -> PersonRow | None:
-    return _row(session.scalar(select(Person).where(Person.login == login)))
+    return _row(session.execute(_BY_LOGIN, {"login": login}).one_or_none())
 
 
 def by_id(session: Session, person_id: int) -> PersonRow | None:
-    return _row(session.get(Person, person_id))
+    return _row(session.execute(_BY_ID, {"of": person_id}).one_or_none())
 
 
 def login_exists(session: Session, login: str) -> bool:
@@ -113,29 +121,16 @@ def other_administrators(session: Session, person_id: int) -> int:
 
 def memberships(session: Session, unix_user: str) -> Memberships:
     """What the last poll of the associations says."""
-    query = select(AssociationNow.account, AssociationNow.facts).where(
-        AssociationNow.user == unix_user
-    )
-    found = [
-        (account, bool(facts.get("is_coordinator"))) for account, facts in session.execute(query)
-    ]
+    rows = session.execute(_MEMBERSHIPS, {"user": unix_user})
+    found = [(account, bool(facts.get("is_coordinator"))) for account, facts in rows]
     return Memberships(
         groups=tuple(sorted({account for account, _ in found})),
         leads=tuple(sorted({account for account, leads in found if leads})),
     )
 
 
-def _row(person: Person | None) -> PersonRow | None:
-    if person is None:
+def _row(found: Row[Any] | None) -> PersonRow | None:
+    if found is None:
         return None
-    return PersonRow(
-        id=person.id,
-        login=person.login,
-        unix_user=person.unix_user,
-        display_name=person.display_name,
-        role=Role(person.role),
-        locale=person.locale,
-        timezone=person.timezone,
-        created_at=person.created_at,
-        disabled_at=person.disabled_at,
-    )
+    values = found._asdict()
+    return PersonRow(**values | {"role": Role(values["role"])})

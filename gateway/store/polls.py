@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
-from gateway.store.models import Poll
+from gateway.store.models import Poll, table_of
 from gateway.store.upsert import insert_named_if_new
 
 
@@ -23,6 +23,13 @@ class PollRow:
 
 
 COLUMNS = tuple(getattr(Poll, name) for name in PollRow.__slots__)
+_TABLE = table_of(Poll)
+_WANT = (
+    update(_TABLE)
+    .where(_TABLE.c.name == bindparam("of"), _TABLE.c.wanted_at.is_(None))
+    .values(wanted_at=bindparam("now"))
+)
+_IS_THERE = select(_TABLE.c.name).where(_TABLE.c.name == bindparam("of"))
 
 
 def get(session: Session, name: str) -> PollRow:
@@ -33,9 +40,9 @@ def get(session: Session, name: str) -> PollRow:
 
 def want(session: Session, name: str, *, now: datetime) -> None:
     """Ask for a read soon. The first wish stands until a read began after it."""
-    wish = {"wanted_at": now}
-    if not _set(session, name, wish, Poll.wanted_at.is_(None)):
-        insert_named_if_new(session, Poll.__table__, {"name": name, **wish})
+    result = session.execute(_WANT, {"of": name, "now": now})
+    if not getattr(result, "rowcount", 0) and not session.scalar(_IS_THERE, {"of": name}):
+        insert_named_if_new(session, _TABLE, {"name": name, "wanted_at": now})
 
 
 def tried(session: Session, name: str, *, at: datetime) -> None:
@@ -73,7 +80,7 @@ def set_interval(session: Session, name: str, seconds: float) -> None:
 
 
 def _make(session: Session, name: str) -> None:
-    insert_named_if_new(session, Poll.__table__, {"name": name})
+    insert_named_if_new(session, _TABLE, {"name": name})
 
 
 def _set(session: Session, name: str, values: dict[str, Any], *where: Any) -> int:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from gateway.store.models import SignIn, SignInFailure
+from gateway.store.models import SignIn, SignInFailure, table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ class Failures:
     oldest: datetime | None
 
 
+_C = table_of(SignIn).c
+_HOLDER = select(_C.id, _C.person_id, _C.kind, _C.last_seen_at).where(
+    _C.token_hash == bindparam("hash"), _C.ended_at.is_(None), _C.expires_at > bindparam("now")
+)
+
+
 def add(
     session: Session,
     *,
@@ -68,10 +74,7 @@ def add(
 
 
 def holder(session: Session, token_hash: str, *, now: datetime) -> Held | None:
-    query = select(SignIn.id, SignIn.person_id, SignIn.kind, SignIn.last_seen_at).where(
-        SignIn.token_hash == token_hash, SignIn.ended_at.is_(None), SignIn.expires_at > now
-    )
-    found = session.execute(query).one_or_none()
+    found = session.execute(_HOLDER, {"hash": token_hash, "now": now}).one_or_none()
     return None if found is None else Held(*found)
 
 

@@ -8,13 +8,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Update,
+    and_,
+    bindparam,
+    func,
+    null,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
-from gateway.store.models import Submission
+from gateway.store.models import Submission, table_of
 from gateway.store.upsert import CHUNK, chunks, insert_if_new
 
-TABLE = Submission.__table__
+TABLE = table_of(Submission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,40 @@ class SubmissionRow:
     job_id: int | None
 
 
-COLUMNS = tuple(getattr(Submission, name) for name in SubmissionRow.__slots__)
+COLUMNS = tuple(TABLE.c[name] for name in SubmissionRow.__slots__)
+_C = TABLE.c
+# What each press of Submit runs, built once.
+_BY_ID = select(*COLUMNS).where(_C.id == bindparam("of"))
+_BY_FORM_KEY = select(_C.id).where(
+    _C.person_id == bindparam("person_id"), _C.form_key == bindparam("form_key")
+)
+_CLAIM_TO_SEND = (
+    update(TABLE)
+    .where(
+        _C.id == bindparam("of"),
+        _C.state == "queued",
+        _C.next_attempt_at.is_not(None),
+        _C.next_attempt_at <= bindparam("now"),
+    )
+    .values(
+        state="sending",
+        claimed_until=bindparam("until"),
+        sent_at=func.coalesce(_C.sent_at, bindparam("now", type_=_C.sent_at.type)),
+        attempts=_C.attempts + 1,
+    )
+)
+_ACCEPT = (
+    update(TABLE)
+    .where(_C.id == bindparam("of"), _C.job_id.is_(None))
+    .values(
+        state="accepted",
+        job_id=bindparam("job"),
+        claimed_until=null(),
+        next_attempt_at=null(),
+        error_code=null(),
+        error_text=null(),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +126,13 @@ def add(session: Session, new: NewSubmission, *, now: datetime) -> tuple[int, bo
 
 
 def by_form_key(session: Session, *, person_id: int, form_key: str) -> int | None:
-    query = select(Submission.id).where(
-        Submission.person_id == person_id, Submission.form_key == form_key
-    )
-    return session.execute(query).scalar()
+    key = {"person_id": person_id, "form_key": form_key}
+    found: int | None = session.execute(_BY_FORM_KEY, key).scalar()
+    return found
 
 
 def get(session: Session, submission_id: int) -> SubmissionRow | None:
-    found = session.execute(select(*COLUMNS).where(Submission.id == submission_id)).one_or_none()
+    found = session.execute(_BY_ID, {"of": submission_id}).one_or_none()
     return SubmissionRow(*found) if found else None
 
 
@@ -114,17 +156,8 @@ def due(session: Session, *, now: datetime, limit: int) -> list[int]:
 
 def claim_to_send(session: Session, submission_id: int, *, now: datetime, until: datetime) -> bool:
     """Take a queued submission, and note that a call may have begun, before it begins."""
-    statement = (
-        update(Submission)
-        .where(Submission.id == submission_id, Submission.state == "queued", _time_has_come(now))
-        .values(
-            state="sending",
-            claimed_until=until,
-            sent_at=_first(now),
-            attempts=Submission.attempts + 1,
-        )
-    )
-    return _changed(session, statement)
+    values = {"of": submission_id, "now": now, "until": until}
+    return bool(getattr(session.execute(_CLAIM_TO_SEND, values), "rowcount", 0))
 
 
 def claim_to_find(session: Session, submission_id: int, *, now: datetime, until: datetime) -> bool:
@@ -144,12 +177,8 @@ def claim_to_find(session: Session, submission_id: int, *, now: datetime, until:
 
 def accept(session: Session, submission_id: int, *, job_id: int) -> bool:
     """Slurm has it: a fact, whoever learns of it and whatever was believed before."""
-    statement = (
-        update(Submission)
-        .where(Submission.id == submission_id, Submission.job_id.is_(None))
-        .values(state="accepted", job_id=job_id, **_settled(), error_code=None, error_text=None)
-    )
-    return _changed(session, statement)
+    result = session.execute(_ACCEPT, {"of": submission_id, "job": job_id})
+    return bool(getattr(result, "rowcount", 0))
 
 
 def attach(session: Session, submission_id: int, *, job_id: int) -> bool:
@@ -244,10 +273,6 @@ def _finish(
 
 def _settled() -> dict[str, Any]:
     return {"claimed_until": None, "next_attempt_at": None}
-
-
-def _first(now: datetime) -> Any:
-    return func.coalesce(Submission.sent_at, now, type_=Submission.sent_at.type)
 
 
 def _time_has_come(now: datetime) -> ColumnElement[bool]:

@@ -19,16 +19,16 @@ from gateway.web.texts import gettext
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A submission, and its job as soon as there is one."""
+    """A submission as it stands after the attempt; with its job as soon as there is one."""
 
-    submission_id: int
-    job_id: int | None
+    now: SubmissionDetail
 
     @property
     def url(self) -> str:
-        if self.job_id is not None:
-            return url_for("jobs.show", job_id=self.job_id)
-        return url_for("submissions.show", submission_id=self.submission_id)
+        row = self.now.row
+        if row.job_id is not None:
+            return url_for("jobs.show", job_id=row.job_id)
+        return url_for("submissions.show", submission_id=row.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ def send(ask: Ask, form_key: str) -> Sent:
         cluster=have.settings.cluster_name,
     )
     found = detail(submission_id)
-    return Sent(submission_id, found.row.job_id if found else None)
+    assert found is not None  # it was kept a moment ago
+    return Sent(found)
 
 
 def detail(submission_id: int) -> SubmissionDetail | None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, Row, bindparam, or_, select
 from sqlalchemy.orm import Session
 
-from gateway.store.models import Event, Job, Person, Run, Submission
+from gateway.store.models import Event, Job, Person, Run, Submission, table_of
 from gateway.store.queries.jobs import JobRow
 
 MOST_RUNS = 200
@@ -92,6 +92,10 @@ class EventRow:
     by: str | None
 
 
+_TABLE = table_of(Submission)
+_SUBMISSION = select(_TABLE).where(_TABLE.c.id == bindparam("of"))
+
+
 def job(session: Session, job_id: int) -> JobDetail | None:
     return _detail(session, session.get(Job, job_id))
 
@@ -160,7 +164,8 @@ def open_submissions(
 
 
 def submission(session: Session, submission_id: int) -> SubmissionDetail | None:
-    return _submission_detail(session.get(Submission, submission_id))
+    found = session.execute(_SUBMISSION, {"of": submission_id}).one_or_none()
+    return _submission_detail(found)
 
 
 def recent_asks(session: Session, person_id: int, *, limit: int = 10) -> tuple[SubmissionRow, ...]:
@@ -196,13 +201,13 @@ def _detail(session: Session, found: Job | None) -> JobDetail | None:
     )
 
 
-def _submission_detail(found: Submission | None) -> SubmissionDetail | None:
+def _submission_detail(found: Submission | Row[Any] | None) -> SubmissionDetail | None:
     if found is None:
         return None
     return SubmissionDetail(_submission_row(found), found.ask, found.script, found.sent_at)
 
 
-def _submission_row(one: Submission) -> SubmissionRow:
+def _submission_row(one: Submission | Row[Any]) -> SubmissionRow:
     return SubmissionRow(
         id=one.id,
         person_id=one.person_id,

@@ -69,10 +69,8 @@ def submit() -> ResponseReturnValue:
         sent = sending.send(ask, request.headers.get("Idempotency-Key") or str(uuid4()))
     except InvalidAsk as invalid:
         return jsonify(apijson.problems([shown(one) for one in invalid.problems])), 422
-    found = sending.detail(sent.submission_id)
-    assert found is not None  # it was kept a moment ago
-    place = url_for("api.submission", submission_id=sent.submission_id)
-    return jsonify(apijson.submission(found)), 201, {"Location": place}
+    place = url_for("api.submission", submission_id=sent.now.row.id)
+    return jsonify(apijson.submission(sent.now)), 201, {"Location": place}
 
 
 @bp.get("/submissions/<int:submission_id>")
