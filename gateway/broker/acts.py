@@ -3,15 +3,20 @@
 No script and no secret goes in. The file is opened anew for each line, so that it can be rotated.
 """
 
+import errno
 import json
+import logging
 import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.broker.tokens import TOKEN
+from gateway.errors import BrokerUnreachable
 
+_START = b'{"time": '
 _RECENT_BYTES = 4 * 2**20
+_log = logging.getLogger("gateway.broker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +37,25 @@ class ActsLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def begin(self, act: Act) -> None:
-        self._write({"event": "begin", **_fields(act)}, sync=True)
+        """BrokerUnreachable when it cannot be written: then nothing may happen."""
+        try:
+            self._write({"event": "begin", **_fields(act)}, sync=True)
+        except OSError as error:
+            raise BrokerUnreachable(f"{self._path}: {error}") from error
 
     def end(self, act: Act, *, outcome: str, job_id: int | None = None) -> None:
-        """`outcome` is "ok" or the failure's code. Not synced: the act itself is past undoing."""
+        """`outcome` is "ok" or the failure's code. Not synced: the act itself is past undoing,
+        and a disk that fills up between the two lines must not turn a yes or a no into silence."""
         fields = _fields(act)
         if job_id is not None:
             fields["job_id"] = job_id
-        self._write({"event": "end", **fields, "outcome": outcome}, sync=False)
+        try:
+            self._write({"event": "end", **fields, "outcome": outcome}, sync=False)
+        except OSError:
+            _log.exception("the outcome %s of %s cannot be written down", outcome, fields)
 
     def recent_tokens(self) -> frozenset[str]:
         """Tokens of the submits in the log's last megabytes."""
@@ -59,7 +72,9 @@ class ActsLog:
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # One write of an append-only file is whole, whatever other workers write meanwhile.
-            os.write(handle, line.encode())
+            # On a disk that is just full it is cut, without an error.
+            if os.write(handle, line.encode()) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if sync:
                 os.fsync(handle)
         finally:
@@ -68,7 +83,8 @@ class ActsLog:
 
 def _submitted_token(line: bytes) -> str | None:
     try:
-        fields = json.loads(line)
+        # What follows a line that a full disk cut stands in the same one.
+        fields = json.loads(line[max(0, line.rfind(_START)) :])
     except ValueError:
         return None  # cut by a crash, or where reading began
     if not isinstance(fields, dict) or fields.get("verb") != "submit":

@@ -22,7 +22,7 @@ class Slots:
     """Locked files: the kernel frees a slot when its worker is killed."""
 
     def __init__(self, folder: Path, *, count: int, patience_seconds: float) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._files = [folder / f"slot-{n}" for n in range(max(1, count))]
         self._patience_seconds = patience_seconds
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.errors import BrokerRefused, BrokerSilent
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,64}", re.ASCII)
 _KEEP_SECONDS = 90 * 86400
@@ -32,21 +32,20 @@ class Claim:
 
 class Tokens:
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
 
     @contextmanager
     def claimed(self, token: str) -> Iterator[Claim]:
-        """Hold the token for a submit; BrokerSilent when another request is submitting it."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        handle = os.open(self._path(token), flags, 0o600)
+        """Hold the token for a submit; BrokerSilent when another request is submitting it,
+        BrokerUnreachable when it cannot be noted (the disk is full): nothing was sent."""
+        handle = _open(self._path(token))
         try:
             _lock(handle)
             # Judged under the lock: who made the file need not be the first to get here.
             seen_before = os.fstat(handle).st_size > 0
             if not seen_before:
-                # Not synced: after a crash of the host the acts log, which is, names the token.
-                os.write(handle, _MARK)
+                _mark(handle)
             yield Claim(seen_before=seen_before, began=os.fstat(handle).st_mtime)
         finally:
             os.close(handle)
@@ -83,6 +82,21 @@ class Tokens:
         if not TOKEN.fullmatch(token):
             raise BrokerRefused("not a token", code="bad_token")
         return self._folder / token
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BrokerUnreachable(f"{path}: {error}") from error
+
+
+def _mark(handle: int) -> None:
+    """Not synced: after a crash of the host the acts log, which is, names the token."""
+    try:
+        os.write(handle, _MARK)
+    except OSError as error:
+        raise BrokerUnreachable(f"the token cannot be noted: {error}") from error
 
 
 def _lock(handle: int) -> None:

@@ -3,6 +3,7 @@
 import json
 import socket
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -122,11 +123,29 @@ def test_each_act_is_in_the_log_before_and_after(app, fake, tmp_path):
     assert "hunter2" not in text
 
 
-def test_a_log_that_cannot_be_written_stops_the_act(app, fake, tmp_path):
-    (tmp_path / "acts.log").mkdir()
-    with served(app, tmp_path / "b.sock") as path, pytest.raises(BrokerSilent):
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("/dev/full")])
+def test_a_log_that_cannot_be_written_stops_the_act(app, fake, tmp_path, make):
+    """Nothing happened, and that is what is said: nobody need look for a job."""
+    make(tmp_path / "acts.log")
+    with served(app, tmp_path / "b.sock") as path, pytest.raises(BrokerUnreachable):
         SocketBroker(path, 10).submit(request(Cast()))
     assert not fake.jobs
+
+
+def test_a_disk_that_fills_up_after_the_act_changes_no_answer(app, fake, tmp_path):
+    def then_full(asked):
+        (tmp_path / "acts.log").unlink()
+        (tmp_path / "acts.log").symlink_to("/dev/full")
+        return app.handlers["submit"](asked)
+
+    odd = replace(app, handlers={**app.handlers, "submit": then_full})
+    with served(odd, tmp_path / "b.sock") as path:
+        assert SocketBroker(path, 10).submit(request(Cast())).job_id in fake.jobs
+        (tmp_path / "acts.log").unlink()
+        fake.refuse_next("invalid_qos")
+        with pytest.raises(BrokerRefused) as caught:
+            SocketBroker(path, 10).submit(request(Cast()))
+    assert caught.value.code == "invalid_qos"
 
 
 def test_an_error_nobody_foresaw_is_never_a_no(app, fake, tmp_path, caplog):

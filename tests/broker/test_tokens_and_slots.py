@@ -1,6 +1,8 @@
 """Locks between processes; the other process is a thread with a file of its own here."""
 
+import contextlib
 import os
+import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -119,3 +121,42 @@ def test_tokens_that_the_log_names_are_remembered_after_a_crash(tmp_path):
     with tokens.claimed(TOKEN) as claim:
         assert claim.seen_before
     assert ActsLog(tmp_path / "none.log").recent_tokens() == frozenset()
+
+
+def test_a_line_that_a_full_disk_cut_stops_the_act_and_hides_no_later_one(tmp_path):
+    log, path = ActsLog(tmp_path / "acts.log"), tmp_path / "acts.log"
+    log.begin(Act("cancel", 0, 1, "nlp-1", job_id=5))
+    with files_end_at(path.stat().st_size + 20), pytest.raises(BrokerUnreachable):
+        log.begin(Act("submit", 0, 1, "nlp-1", token="cut-cut-cut"))
+    log.begin(Act("submit", 0, 1, "nlp-1", token=TOKEN))
+    assert log.recent_tokens() == {TOKEN}
+
+
+def test_a_token_that_cannot_be_noted_is_not_sent(tmp_path):
+    tokens = Tokens(tmp_path / "t")
+    (tmp_path / "t" / TOKEN).symlink_to("/dev/full")
+    (tmp_path / "t" / "another-token").mkdir()
+    for token in (TOKEN, "another-token"):
+        with pytest.raises(BrokerUnreachable), tokens.claimed(token):
+            pass
+
+
+def test_what_the_broker_keeps_is_nobody_elses(tmp_path):
+    ActsLog(tmp_path / "log" / "acts.log").begin(Act("cancel", 0, 1, "nlp-1", job_id=5))
+    with (
+        Tokens(tmp_path / "tokens").claimed(TOKEN),
+        Slots(tmp_path / "slots", count=1, patience_seconds=1).taken(),
+    ):
+        made = [path for path in tmp_path.rglob("*") if path.stat().st_mode & 0o077]
+    assert made == []
+
+
+@contextlib.contextmanager
+def files_end_at(size):
+    """As on a full disk: what goes over is cut, and what begins there is an error."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
