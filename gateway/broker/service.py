@@ -154,10 +154,17 @@ class Service:
             raise BrokerSilent(f"job {job_id} was accepted, then: {error}") from error
         found = differences(asked_shape(request), job_shape(job))
         if found:
-            self.slurm.cancel(account, job_id)
+            self._stop(account, job_id)
             text = f"job {job_id} differs in {', '.join(found)} and was cancelled"
             raise BrokerRefused(text, code="accepted_differs")
         return accepted(job)
+
+    def _stop(self, account: Account, job_id: int) -> None:
+        """A job that cannot be stopped is there all the same: no error here is a no."""
+        try:
+            self.slurm.cancel(account, job_id)
+        except GatewayError as error:
+            raise BrokerSilent(f"job {job_id} differs, and goes on: {error}") from error
 
     def _find(self, account: Account, token: str, since: datetime) -> m.AcceptedJob | None:
         comment = COMMENT_PREFIX + token

@@ -31,6 +31,7 @@ class ScriptedSlurm:
     change: Callable[[m.QueueJob], m.QueueJob] = same
     comments: bool = True
     read_error: Exception | None = None
+    cancel_error: Exception | None = None
     known: dict[int, m.QueueJob] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
     submitted: int = 0
@@ -55,6 +56,8 @@ class ScriptedSlurm:
         return PARTITION if name == "a100" else None
 
     def cancel(self, account, job_id):
+        if self.cancel_error:
+            raise self.cancel_error
         self.cancelled.append(job_id)
 
     def keeps_comments(self):
@@ -110,6 +113,15 @@ def test_a_job_that_slurm_changed_is_cancelled_and_refused(service, slurm, field
         service.submit(request(CAST))
     assert caught.value.code == "accepted_differs"
     assert slurm.cancelled == [1]
+
+
+@pytest.mark.parametrize("error", [BrokerUnreachable("away"), BrokerRefused("x", code="y")])
+def test_a_changed_job_that_cannot_be_cancelled_is_unknown_not_refused(service, slurm, error):
+    """The job is there: neither "nothing happened" nor "refused" may be believed of it."""
+    slurm.change = lambda job: replace(job, qos="spot")
+    slurm.cancel_error = error
+    with pytest.raises(BrokerSilent):
+        service.submit(request(CAST))
 
 
 def test_a_new_token_needs_no_look_into_the_queue(service, slurm):
