@@ -126,13 +126,14 @@ class Server(BaseApplication):  # type: ignore[misc]
             "max_requests": 5000,  # libslurm leaks a little
             "max_requests_jitter": 1000,
             "proc_name": "sluice-broker",
-            # Or whoever may write root's ~/.gunicorn could steer the process with rights.
-            "control_socket_disable": True,
             "loglevel": "warning",
             "limit_request_line": 200,
             "limit_request_fields": 20,
             "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # noqa: S108
         }
+        if "control_socket_disable" in self.cfg.settings:  # the development cluster's has none
+            # Or whoever may write root's ~/.gunicorn could steer the process with rights.
+            options["control_socket_disable"] = True
         for name, value in options.items():
             self.cfg.set(name, value)
 
