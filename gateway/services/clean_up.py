@@ -1,4 +1,4 @@
-"""Forget what nothing looks at any more."""
+"""Forget what nothing looks at any more. Jobs, runs and their history are kept."""
 
 from datetime import datetime, timedelta
 
@@ -7,9 +7,12 @@ from gateway.store.uow import Begin
 
 # Far longer than the throttle looks back.
 KEEP_FAILURES = timedelta(days=2)
+# Nobody can use an ended session, nor see it; its address and agent are a person's data.
+KEEP_SESSIONS = timedelta(days=30)
 
 
 def clean_up(*, begin: Begin, now: datetime) -> None:
-    """Drop old sign-in failures. Safe to run at any time."""
+    """Drop old sign-in failures and ended sessions. Safe to run at any time."""
     with begin() as session:
         signins.drop_old_failures(session, before=now - KEEP_FAILURES)
+        signins.drop_old_sessions(session, before=now - KEEP_SESSIONS)
