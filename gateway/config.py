@@ -24,6 +24,7 @@ class Settings:
     timezone: ZoneInfo
     poll_seconds: float
     ingest_seconds: float
+    ingest_days: float
     broker_timeout_seconds: float
     listen: str
     web_workers: int
@@ -78,6 +79,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         timezone=reader.zone("timezone", "UTC"),
         poll_seconds=reader.number("poll_seconds", 15.0, low=1, high=600),
         ingest_seconds=reader.number("ingest_seconds", 30.0, low=1, high=3600),
+        ingest_days=reader.number("ingest_days", 1.0, low=0, high=3660),
         broker_timeout_seconds=reader.number("broker_timeout_seconds", 25.0, low=1, high=300),
         listen=reader.text("listen", "127.0.0.1:8000"),
         web_workers=int(reader.number("web_workers", 2, low=1, high=64)),
@@ -117,7 +119,7 @@ def _file(path: Path) -> Mapping[str, object]:
         return tomllib.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    except tomllib.TOMLDecodeError as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadConfiguration(f"{path}: {error}") from error
 
 
@@ -144,6 +146,7 @@ class _Reader:
             return default
         if not low <= value <= high:
             self._problems.append(f"{name}: {raw} is not between {low:g} and {high:g}")
+            return default
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:

@@ -40,14 +40,22 @@ class IngestReport:
 
 
 def ingest(
-    *, begin: Begin, broker: Broker, cluster: str, now: datetime, most_windows: int = 20
+    *,
+    begin: Begin,
+    broker: Broker,
+    cluster: str,
+    now: datetime,
+    backfill: timedelta = FIRST_WINDOW,
+    most_windows: int = 20,
 ) -> IngestReport:
-    """Read accounting from the watermark to `now`, a window at a time."""
+    """Read accounting from the watermark to `now`, a window at a time; what `most_windows` left
+    over is read at the next turn. Without a watermark it begins `backfill` ago."""
     with begin() as session:
         mark = polls.get(session, ACCOUNTING).watermark
         polls.tried(session, ACCOUNTING, at=now)
     report = IngestReport()
-    since = mark - OVERLAP if mark else now - FIRST_WINDOW
+    # A clock set back must not turn the window round.
+    since = min(mark, now) - OVERLAP if mark else now - backfill
     while report.windows < most_windows:
         until = min(now, since + LONGEST_WINDOW)
         try:

@@ -29,7 +29,8 @@ POLICY_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Context:
-    """What the jobs work with. `took` and `failed` remember the last read of each kind."""
+    """What the jobs work with. `took` and `failed` remember the last read of each kind;
+    `backfill` is how far back accounting is read when it has never been."""
 
     begin: Begin
     read: Begin
@@ -38,6 +39,7 @@ class Context:
     poll_seconds: float
     ingest_seconds: float
     clock: Callable[[], datetime]
+    backfill: timedelta = accounting.FIRST_WINDOW
     stopwatch: Callable[[], float] = time.monotonic
     took: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -98,7 +100,11 @@ def ingest(context: Context) -> None:
 
     def read(now: datetime) -> str | None:
         report = accounting.ingest(
-            begin=context.begin, broker=context.broker, cluster=context.cluster, now=now
+            begin=context.begin,
+            broker=context.broker,
+            cluster=context.cluster,
+            now=now,
+            backfill=context.backfill,
         )
         if report.uncounted:
             log.error("accounting_count_differs", rows=report.rows, by=report.uncounted)

@@ -5,7 +5,7 @@ import signal
 import socket
 import threading
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -108,6 +108,7 @@ def build(settings: Settings) -> Worker:
         cluster=settings.cluster_name,
         poll_seconds=settings.poll_seconds,
         ingest_seconds=settings.ingest_seconds,
+        backfill=timedelta(days=settings.ingest_days),
         clock=_clock,
     )
     return Worker(context, leader)

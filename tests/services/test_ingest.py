@@ -1,5 +1,6 @@
 """Accounting into jobs and runs: every row once, none dropped, nothing ended by silence."""
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -8,6 +9,7 @@ from sqlalchemy import func, select
 
 from gateway.core.waits import waits as waits_of
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
+from gateway.services import ingest as ingesting
 from gateway.services import reconcile
 from gateway.services.ingest import store
 from gateway.store import models as t
@@ -290,14 +292,7 @@ def test_gpus_asked_for_but_not_on_record_are_unknown_not_none(begin):
 
 def test_the_watermark_follows_and_overlaps(begin):
     site = portal(begin)
-    asked = []
-    real = site.broker.accounting
-
-    def spy(*, since, until):
-        asked.append((since, until))
-        return real(since=since, until=until)
-
-    site.broker.accounting = spy
+    asked = windows_asked(site)
     site.ingest()
     with begin() as session:
         assert polls.get(session, "accounting").watermark == site.now
@@ -430,3 +425,49 @@ def test_only_jobs_that_went_lately_are_asked_about_often(begin):
         recent=timedelta(minutes=15),
     )
     assert report.asked == 0
+
+
+def test_the_first_start_reads_back_as_far_as_it_is_told_over_several_turns(begin):
+    site = portal(begin)
+    asked = windows_asked(site)
+
+    def turn():
+        return ingesting.ingest(
+            begin=begin,
+            broker=site.broker,
+            cluster=CLUSTER,
+            now=site.now,
+            backfill=timedelta(days=2),
+            most_windows=5,
+        )
+
+    turn()
+    assert asked[0][0] == site.now - timedelta(days=2)
+    turn()
+    # Without a gap, up to now.
+    assert all(later[0] < earlier[1] for earlier, later in itertools.pairwise(asked))
+    assert asked[-1][1] == site.now
+    assert len(asked) == 9
+    turn()
+    assert asked[-1] == (site.now - ingesting.OVERLAP, site.now)
+
+
+def test_a_clock_set_back_asks_for_no_window_that_ends_before_it_begins(begin):
+    site = portal(begin)
+    site.ingest()
+    asked = windows_asked(site)
+    earlier = site.now - timedelta(hours=2)
+    ingesting.ingest(begin=begin, broker=site.broker, cluster=CLUSTER, now=earlier)
+    assert asked == [(earlier - ingesting.OVERLAP, earlier)]
+
+
+def windows_asked(site):
+    asked = []
+    real = site.broker.accounting
+
+    def spy(*, since, until):
+        asked.append((since, until))
+        return real(since=since, until=until)
+
+    site.broker.accounting = spy
+    return asked
