@@ -1,12 +1,13 @@
 """Acts on a job: who may, the call, and a line in the job's history whatever Slurm said."""
 
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 
 from gateway.brokerclient.port import Broker
 from gateway.core.access import Viewer, job_rights
 from gateway.core.states import parse_state
-from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, NotFound, Refused
+from gateway.errors import BrokerRefused, BrokerUnreachable, Busy, NotFound, Refused
 from gateway.store import events, jobs, polls, submissions
 from gateway.store.jobs import JobOwner
 from gateway.store.uow import Begin
@@ -40,19 +41,17 @@ def act(
         job = jobs.owner(session, job_id)
     found = _may_act(job, viewer)
     wanted = _action(action, found, minutes)
-    outcome = "refused"
+    outcome = "unknown"
     try:
         _call(broker, wanted, found, minutes)
         outcome = "done"
-    except BrokerSilent:
-        outcome = "unknown"
-        raise
     except (BrokerRefused, BrokerUnreachable) as error:
         outcome = error.code
         raise
     finally:
         detail = {"outcome": outcome} | ({"minutes": minutes} if minutes is not None else {})
-        with begin() as session:
+        # Slurm has answered, and the broker's own log has the act: "try again" would be wrong.
+        with suppress(Busy), begin() as session:
             events.add(
                 session, wanted, at=now, person_id=viewer.person_id, job_id=job_id, detail=detail
             )

@@ -1,12 +1,20 @@
 """Acts: who may, what Slurm said, and a line in the history whatever happened."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
 
 from gateway.core.access import Role
-from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, NotFound, Refused
+from gateway.errors import (
+    BrokerRefused,
+    BrokerSilent,
+    BrokerUnreachable,
+    Busy,
+    NotFound,
+    Refused,
+)
 from gateway.services import act as acting
 from gateway.services import output
 from gateway.store import models as t
@@ -237,3 +245,45 @@ def test_an_output_that_slurm_did_not_name(begin):
     with pytest.raises(Refused) as refused:
         read(site, job_id=job_id)
     assert refused.value.code == "output_unknown"
+
+
+def test_a_database_that_is_busy_afterwards_does_not_ask_for_the_act_again(site):
+    """Told to try again, a person would requeue the job a second time."""
+    runs(site)
+    begun = []
+
+    @contextmanager
+    def busy_from_the_second_on():
+        begun.append(1)
+        if len(begun) > 1:
+            raise Busy("locked")
+        with site.begin() as session:
+            yield session
+
+    def requeue():
+        acting.act(
+            1,
+            "requeue",
+            viewer=site.viewer,
+            begin=busy_from_the_second_on,
+            broker=site.broker,
+            now=site.now,
+        )
+
+    requeue()
+    assert len(begun) == 2
+    assert site.broker.jobs[1].restarts == 1
+    begun.clear()
+    site.broker.refuse_next("job_in_transition")
+    with pytest.raises(BrokerRefused):
+        requeue()
+
+
+def test_a_fault_of_ours_is_noted_as_unknown(site):
+    def breaks(*_, **__):
+        raise ZeroDivisionError
+
+    site.broker.cancel = breaks
+    with pytest.raises(ZeroDivisionError):
+        act(site, "cancel")
+    assert history(site)[0][2] == {"outcome": "unknown"}
