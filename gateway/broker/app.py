@@ -1,6 +1,5 @@
 """The broker as a WSGI application: POST /v1/<verb>, JSON in and out, nothing else."""
 
-import contextlib
 import json
 import logging
 import socket
@@ -19,7 +18,8 @@ from gateway.wire.verbs import CHECK_FOLDER, READ_FILE, VERBS, Verb
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 _PREFIX = "/v1/"
-# These never speak to Slurm, and go on while slurmctld is frozen.
+# These never speak to Slurm: they go on while slurmctld is frozen, and Slurm while a file
+# system is.
 _WITHOUT_SLURM = frozenset({READ_FILE.name, CHECK_FOLDER.name})
 _log = logging.getLogger("gateway.broker")
 
@@ -29,6 +29,7 @@ class Application:
     handlers: Mapping[str, Callable[[Any], object]]
     acts: ActsLog
     slots: Slots
+    file_slots: Slots
     allowed_uids: frozenset[int]
     max_body_bytes: int
 
@@ -55,9 +56,8 @@ class Application:
         if verb is None or not environ["PATH_INFO"].startswith(_PREFIX):
             raise NotAllowed("unknown_verb", 404)
         request = _parse(verb, self._body(environ))
-        with contextlib.ExitStack() as stack:
-            if verb.name not in _WITHOUT_SLURM:
-                stack.enter_context(self.slots.taken())
+        slots = self.file_slots if verb.name in _WITHOUT_SLURM else self.slots
+        with slots.taken():
             if verb.acts:
                 return self._act(verb, request, peer)
             return self.handlers[verb.name](request)

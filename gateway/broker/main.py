@@ -92,14 +92,19 @@ def build(settings: BrokerSettings, *, slurm_conf: str | None) -> Application:
 
 def application(settings: BrokerSettings, service: Service) -> Application:
     """The WSGI side over any service."""
+
+    def slots(kind: str) -> Slots:
+        return Slots(
+            settings.acts_log.with_suffix(kind),
+            count=settings.workers - 1,
+            patience_seconds=settings.kill_timeout_seconds / 4,
+        )
+
     return Application(
         handlers=service.handlers(),
         acts=ActsLog(settings.acts_log),
-        slots=Slots(
-            settings.acts_log.with_suffix(".slots"),
-            count=settings.workers - 1,
-            patience_seconds=settings.kill_timeout_seconds / 4,
-        ),
+        slots=slots(".slots"),
+        file_slots=slots(".file-slots"),
         allowed_uids=settings.allowed_uids,
         max_body_bytes=settings.max_body_bytes,
     )

@@ -1,6 +1,7 @@
-"""How many workers may wait for Slurm at once: one fewer than there are.
+"""How many workers may wait for one thing at once: one fewer than there are.
 
-A frozen slurmctld would otherwise take every worker, and files could not be read either.
+A frozen slurmctld would otherwise take every worker, and files could not be read either; a dead
+file system would, and nobody could submit.
 """
 
 import fcntl
@@ -13,8 +14,8 @@ from pathlib import Path
 from gateway.errors import BrokerUnreachable
 
 _PAUSE_SECONDS = 0.003
-# Calls take milliseconds: when every slot is held this long, Slurm hangs, and one more worker
-# that waits would be the last one that can read files.
+# Calls take milliseconds: when every slot is held this long, what they wait for hangs, and one
+# more worker that waits would be the last one for everything else.
 _STUCK_SECONDS = 1.0
 
 
@@ -28,7 +29,7 @@ class Slots:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Hold a slot; BrokerUnreachable when all stay busy: nothing was sent to Slurm."""
+        """Hold a slot; BrokerUnreachable when all stay busy: nothing was begun."""
         handle = self._take()
         try:
             yield
@@ -47,7 +48,9 @@ class Slots:
                 taken_at.append(os.fstat(handle).st_mtime)
                 os.close(handle)
             if time.monotonic() > end or time.time() - max(taken_at) > _STUCK_SECONDS:
-                raise BrokerUnreachable("every worker that may speak to Slurm is busy")
+                raise BrokerUnreachable(
+                    f"every worker that may wait here is busy: {self._files[0].parent.name}"
+                )
             time.sleep(_PAUSE_SECONDS)
 
 

@@ -36,6 +36,7 @@ def application_of(broker: FakeBroker, folder: Path) -> Application:
         handlers=handlers_of(broker),
         acts=ActsLog(folder / "acts.log"),
         slots=Slots(folder / "slots", count=1, patience_seconds=1.0),
+        file_slots=Slots(folder / "file-slots", count=1, patience_seconds=1.0),
         allowed_uids=frozenset({os.getuid()}),
         max_body_bytes=MAX_BODY_BYTES,
     )

@@ -1,7 +1,9 @@
 """What the WSGI side lets in. A real Unix socket each time: the kernel names the caller."""
 
 import json
+import os
 import socket
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -230,3 +232,29 @@ def test_every_verb_has_a_handler():
     assert set(service.handlers()) == set(VERBS)
     assert set(handlers_of(FakeBroker())) == set(VERBS)
     assert m.Nothing() == m.Nothing()
+
+
+@pytest.mark.parametrize(
+    ("kind", "stuck", "goes_on"),
+    [
+        (
+            "slots",
+            lambda broker: broker.queue(),
+            lambda broker: broker.check_folder("~", user="nlp-1"),
+        ),
+        (
+            "file_slots",
+            lambda broker: broker.read_file("/home/nlp-1/x", user="nlp-1", offset=0, max_bytes=9),
+            lambda broker: broker.queue(),
+        ),
+    ],
+)
+def test_what_hangs_keeps_a_worker_for_everything_else(app, tmp_path, kind, stuck, goes_on):
+    slots = getattr(app, kind)
+    with served(app, tmp_path / "b.sock") as path, slots.taken():
+        folder = tmp_path / kind.replace("_", "-")
+        os.utime(folder / "slot-0", (time.time() - 5, time.time() - 5))
+        broker = SocketBroker(path, 10)
+        with pytest.raises(BrokerUnreachable):
+            stuck(broker)
+        goes_on(broker)
