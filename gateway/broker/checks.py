@@ -13,6 +13,7 @@ MAX_PATH_BYTES = 1000  # pyslurm reads an output path back into 1024 bytes
 MAX_SCRIPT_BYTES = 4 * 2**20  # Slurm's own default, SchedulerParameters=max_script_size
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
 _SIGNAL = re.compile(r"(?:(R?B?|BR):)?([A-Z0-9]+)(?:@(\d{1,5}))?", re.ASCII)
+_LAST_SIGNAL, _LONGEST_NOTICE = 64, 2**16 - 1  # Slurm keeps the seconds in 16 bits
 _LINE_BREAKS = "\u2028\u2029\u0085"
 
 
@@ -54,6 +55,7 @@ def parse_signal(text: str) -> dict[str, int | bool]:
         number = int(name) if name.isdigit() else signal.Signals[f"SIG{name.removeprefix('SIG')}"]
     except KeyError as error:
         raise BrokerRefused(text, code="bad_signal") from error
+    _require(1 <= number <= _LAST_SIGNAL and int(seconds or 60) <= _LONGEST_NOTICE, "bad_signal")
     return {
         "signal": int(number),
         "time": int(seconds or 60),

@@ -48,6 +48,9 @@ def test_an_ordinary_request_is_fine():
         ("script_too_large", {"script": "#!/bin/sh\n" + "#" * 2**22}),
         ("bad_signal", {"signal": "NOSUCH@60"}),
         ("bad_signal", {"signal": "USR1@60; id"}),
+        ("bad_signal", {"signal": "USR1@65536"}),
+        ("bad_signal", {"signal": "0@60"}),
+        ("bad_signal", {"signal": "99999999999@60"}),
     ],
 )
 def test_what_is_refused_before_slurm_hears_of_it(code, changes):
