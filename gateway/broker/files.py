@@ -88,7 +88,9 @@ class Files:
         try:
             size = os.fstat(handle).st_size
             start = max(0, size + offset) if offset < 0 else offset
-            return chunk(os.pread(handle, limit, start), start, size, cut=offset < 0)
+            # Beyond the end there is nothing, and a number may be more than the kernel takes.
+            raw = os.pread(handle, limit, start) if start < size else b""
+            return chunk(raw, start, size, cut=offset < 0)
         finally:
             os.close(handle)
 

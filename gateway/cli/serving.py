@@ -1,6 +1,7 @@
 """What gunicorn is told beyond its options: `--config python:gateway.cli.serving`."""
 
 import gc
+import logging
 from typing import Any
 
 
@@ -11,3 +12,8 @@ def when_ready(_server: Any) -> None:
     """
     gc.collect()
     gc.freeze()
+    # gunicorn writes plain lines to a stream of its own: let them go where all others go.
+    for name in ("gunicorn.error", "gunicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers = []
+        logger.propagate = True

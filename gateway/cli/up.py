@@ -115,7 +115,7 @@ def _worker(found: Settings, account: Account | None) -> Recipe:
 def _web_argv(found: Settings) -> list[str]:
     # Longer than the broker may take, or gunicorn would end a request that waits for Slurm.
     seconds = int(found.broker_timeout_seconds) + 15
-    argv = [sys.executable, "-m", "gunicorn", "gateway.web.app:create_app()", "--preload"]
+    argv = [sys.executable, "-m", "gunicorn", "gateway.web.app:served()", "--preload"]
     argv += ["--config", "python:gateway.cli.serving"]
     argv += ["--bind", found.listen, "--workers", str(found.web_workers)]
     argv += ["--threads", str(WEB_THREADS), "--timeout", str(seconds), "--graceful-timeout", "5"]

@@ -29,7 +29,8 @@ _POSTGRES_PASSES = ("08", "40", "53", "55P03", "57")
 
 def make_engine(url: str) -> Engine:
     """An engine for SQLite or PostgreSQL. SQLite gets WAL, foreign keys and a busy time-out."""
-    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
+    # What is stored (hashes, scripts) must not come into the log with an error's text.
+    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
     return engine

@@ -16,11 +16,16 @@ from gateway.web.show import submission_text
 
 _ASK_TEXTS = tuple(one.name for one in dataclasses.fields(Ask) if one.name != "values")
 _OPTIONAL = {"environment": "none", "gpu_type": ""}
+# Values beside a template's own fields.
+_BESIDES = {"gpus_per_node", "environment_path"}
 
 
 def body(request: Request) -> dict[str, Any]:
     """The JSON object of a request; raises BadMessage for anything else."""
-    found = request.get_json(silent=True)
+    try:
+        found = request.get_json(silent=True)
+    except RecursionError:  # thousands of brackets
+        found = None
     if not isinstance(found, dict):
         raise BadMessage("the body is no JSON object", code="bad_request")
     return found
@@ -30,7 +35,7 @@ def text(found: Mapping[str, Any], name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str):
         raise BadMessage(f"{name} must be a text", code="bad_request")
-    return value
+    return _whole(value)
 
 
 def ask(found: Mapping[str, Any]) -> Ask:
@@ -45,6 +50,14 @@ def ask(found: Mapping[str, Any]) -> Ask:
         raise BadMessage(f"unknown fields {sorted(unknown)}", code="bad_request")
     texts = {name: _typed(found.get(name, _OPTIONAL.get(name, ""))) for name in _ASK_TEXTS}
     return Ask(values={str(name): _typed(value) for name, value in values.items()}, **texts)
+
+
+def require_known(ask: Ask, template: Template | None) -> None:
+    """The same for `values`. A form may hold what belongs to the template chosen before."""
+    known = {one.name for one in template.manifest.fields} if template else ask.values.keys()
+    unknown = ask.values.keys() - known - _BESIDES
+    if unknown:
+        raise BadMessage(f"unknown values {sorted(unknown)}", code="bad_request")
 
 
 def dump(value: Any) -> Any:
@@ -100,5 +113,12 @@ def _typed(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else ""
     if isinstance(value, str | int):
-        return str(value)
+        return _whole(str(value))
     raise BadMessage("a field must be a text or a number", code="bad_request")
+
+
+def _whole(value: str) -> str:
+    """JSON can spell half a character (\\ud800), which no file and no database can hold."""
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise BadMessage("half a character", code="bad_request")
+    return value

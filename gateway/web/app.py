@@ -8,6 +8,7 @@ from pathlib import Path
 from flask import Flask, request, url_for
 from jinja2 import StrictUndefined
 
+from gateway import logs
 from gateway.brokerclient.client import SocketBroker
 from gateway.brokerclient.port import Broker
 from gateway.config import Settings, assets, load_settings
@@ -17,9 +18,16 @@ from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.web import failures, i18n, show
 from gateway.web.access import init_access, viewer_or_none
 from gateway.web.deps import Deps
+from gateway.web.ids import Id
 from gateway.web.security import init_security
 from gateway.web.texts import gettext
 from gateway.web.views import api, auth, cluster, health, help, jobs, search, submissions, submit
+
+
+def served() -> Flask:
+    """What the web server runs: a process of its own, so the log is this app's to set up."""
+    logs.configure()
+    return create_app()
 
 
 def create_app(
@@ -41,6 +49,7 @@ def create_app(
     app.extensions["sluice"] = _deps(
         settings, begin=begin, read=read, broker=broker, catalogue=catalogue, clock=clock
     )
+    app.url_map.converters["int"] = Id
     guard = init_security(app, settings)
     init_access(app)
     i18n.init_i18n(app, settings)

@@ -61,6 +61,8 @@ def test_a_file_is_read_in_pieces(files, area, person):
     assert read(files, person, path, offset=-4).text == "two\n"
     assert read(files, person, path, offset=-400).text == "one\ntwo\n"
     assert read(files, person, path, offset=100).text == ""
+    assert read(files, person, path, offset=2**63 - 1).size == 8
+    assert read(files, person, path, offset=10**30).text == ""
 
 
 @needs_root

@@ -1,13 +1,19 @@
 """Processes are started here: that they are, and end, is what is promised."""
 
+import http.client
+import json
 import os
 import pwd
 import signal
+import socket
+import sqlite3
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +23,8 @@ from gateway.cli import account, children
 from gateway.cli.children import Recipe, supervise
 from gateway.cli.up import _environment, _web_argv
 from gateway.config import load_settings
+from gateway.store.schema import upgrade
+from gateway.store.uow import make_engine
 
 
 def recipe(name: str, code: str, **values: object) -> Recipe:
@@ -166,6 +174,41 @@ def test_the_web_process_waits_longer_than_the_broker_may_take(home: Path) -> No
 
     assert int(argv[argv.index("--timeout") + 1]) > settings.broker_timeout_seconds
     assert _environment(settings)["SLUICE_HOME"] == str(home)
+
+
+def test_what_the_web_process_writes_is_json_without_a_password(home: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    home.mkdir(exist_ok=True)
+    upgrade(make_engine(load_settings().database_url))
+    argv = _web_argv(replace(load_settings(), listen=address))
+    # A stranger's sign-in, and one that breaks in the middle: here by a table that is gone.
+    with subprocess.Popen(argv, env=_environment(load_settings()), stderr=subprocess.PIPE) as web:
+        try:
+            wait_for(lambda: _status(address, "") == 400)
+            assert _status(address, '{"login": "x", "password": "hunter2hunter2"}') == 422
+            with sqlite3.connect(home / "sluice.db") as database:
+                database.execute("drop table sign_in_failure")
+            assert _status(address, '{"login": "x", "password": "hunter2hunter2"}') == 500
+        finally:
+            web.terminate()
+            _, errors = web.communicate(timeout=20)
+    events = [json.loads(line)["event"] for line in errors.decode().splitlines()]
+    assert {"sign_in_refused", "bug"} <= set(events)
+    assert b"hunter2" not in errors
+
+
+def _status(address: str, body: str) -> int:
+    """Of a sign-in; 0 when nobody listens yet."""
+    connection = http.client.HTTPConnection(address, timeout=20)
+    try:
+        connection.request("POST", "/api/v1/sessions", body, {"Content-Type": "application/json"})
+        return connection.getresponse().status
+    except ConnectionRefusedError:
+        return 0
+    finally:
+        connection.close()
 
 
 def test_our_own_account_has_a_name() -> None:

@@ -162,6 +162,12 @@ def test_a_persons_job_needs_a_person(begin: Begin) -> None:
         b.add_submission(begin, 99)
 
 
+def test_an_error_does_not_tell_what_was_to_be_stored(begin: Begin) -> None:
+    with pytest.raises(DBAPIError) as error:
+        b.add_submission(begin, 99, script="a secret script")
+    assert "secret" not in str(error.value)
+
+
 def test_naive_times_do_not_reach_the_database(begin: Begin) -> None:
     with pytest.raises(Exception, match="naive"):
         b.add_person(begin, created_at=b.NOW.replace(tzinfo=None))

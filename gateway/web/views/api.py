@@ -65,6 +65,7 @@ def offer() -> ResponseReturnValue:
 def submit() -> ResponseReturnValue:
     """Idempotency-Key makes a repeat harmless; without one each request is a new job."""
     ask = apijson.ask(apijson.body(request))
+    apijson.require_known(ask, deps().catalogue.get(ask.template))
     try:
         sent = sending.send(ask, request.headers.get("Idempotency-Key") or str(uuid4()))
     except InvalidAsk as invalid:

@@ -1,10 +1,12 @@
 """One's earlier submissions, as forms to load again."""
 
 from gateway.core.ask import Ask
+from gateway.errors import NotFound
 from gateway.services import submit
 from gateway.store.queries import job as reads
 from gateway.web.access import viewer
 from gateway.web.deps import deps
+from gateway.web.ids import LARGEST_ID
 from gateway.web.texts import format_datetime, gettext
 
 
@@ -29,4 +31,6 @@ def habits() -> dict[str, str]:
 
 def load(submission_id: int) -> Ask:
     """One's own; another's, or none, is NotFound."""
+    if submission_id > LARGEST_ID:
+        raise NotFound("submission")
     return submit.ask_of(submission_id, viewer=viewer(), begin=deps().read)

@@ -274,11 +274,11 @@ def _moment(text: str) -> datetime | None:
     """A time typed in the reader's zone."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=zone(deps().settings.timezone))
+        return found.astimezone(UTC)
+    except (ValueError, OverflowError):  # the calendar's ends lie beyond it in another zone
         return None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=zone(deps().settings.timezone))
-    return found.astimezone(UTC)
 
 
 def states() -> list[tuple[str, str]]:

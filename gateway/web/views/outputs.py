@@ -72,11 +72,10 @@ def piece(job_id: int, offset: int) -> dict[str, Any]:
 def whole(job_id: int) -> Iterator[str]:
     """The file from its beginning, piece by piece; the first piece is read at once, so that an
     error is still a page."""
+    have, who = deps(), viewer()  # now: the pieces are sent when the request is over
     chunk = _read(job_id, 0)
 
     def pieces(chunk: FileChunk) -> Iterator[str]:
-        have = deps()
-        who = viewer()
         for _ in range(MOST_PIECES):
             yield chunk.text
             if chunk.next_offset >= chunk.size or not chunk.text:
