@@ -36,7 +36,7 @@ class Environment:
 
 
 NONE = Environment("none", Text("None", "不使用"), EnvironmentKind.NONE)
-_OWN_TITLE = Text("My own virtual environment", "我自己的虚拟环境")
+OWN_TITLE = Text("My own virtual environment", "我自己的虚拟环境")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PATH = re.compile(r"/[\w./+=@,:%-]+")
@@ -120,11 +120,11 @@ def _environment(table: Mapping[str, object]) -> Environment:
 
 def own_venv(path: str) -> Environment:
     """A person's own virtual environment by its absolute path; raises BadValue."""
-    field = Field("environment_path", FieldKind.PATH, _OWN_TITLE, _OWN_TITLE, required=True)
+    field = Field("environment_path", FieldKind.PATH, OWN_TITLE, OWN_TITLE, required=True)
     cleaned = str(clean(field, path))
     if not cleaned.startswith("/"):
         raise BadValue("field_path_relative", field.name)
-    return Environment("own", _OWN_TITLE, EnvironmentKind.VENV, path=cleaned.rstrip("/") or "/")
+    return Environment("own", OWN_TITLE, EnvironmentKind.VENV, path=cleaned.rstrip("/") or "/")
 
 
 def setup_lines(environment: Environment | None) -> tuple[str, ...]:

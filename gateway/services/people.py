@@ -6,8 +6,9 @@ from datetime import datetime
 
 import structlog
 
-from gateway.core.access import Role
+from gateway.core.access import Role, Viewer
 from gateway.errors import NotFound, Refused
+from gateway.services import signin
 from gateway.services.passwords import hash_password
 from gateway.services.signin import LIFE, token_hash
 from gateway.store import people, signins
@@ -70,6 +71,26 @@ def set_password(
         people.set_password_hash(session, person.id, hashed)
         signins.end_all(session, person.id, now=now, but=keep_session)
     log.info("password_set", person_id=person.id)
+
+
+def change_own_password(
+    viewer: Viewer,
+    *,
+    old: str,
+    new: str,
+    end_others: bool,
+    address: str,
+    begin: Begin,
+    now: datetime,
+) -> None:
+    """Refused without the old one: an open browser is not enough to lock its owner out."""
+    hashed = hash_password(new)
+    signin.confirm(viewer, old, address=address, begin=begin, now=now)
+    with begin() as session:
+        people.set_password_hash(session, viewer.person_id, hashed)
+        if end_others:
+            signins.end_all(session, viewer.person_id, now=now, but=viewer.session_id)
+    log.info("password_changed", person_id=viewer.person_id, others_ended=end_others)
 
 
 def set_role(login: str, role: Role, *, begin: Begin) -> None:

@@ -10,6 +10,7 @@ ERROR_TEXTS = {
     "not_found": _l("There is no such thing here, or you may not see it."),
     "busy": _l("The portal's database is busy. Nothing of this request was kept: try again."),
     "bad_credentials": _l("The name or the password is wrong."),
+    "wrong_password": _l("That is not your password now."),
     "too_many_attempts": _l("Too many attempts. Wait %(seconds)s seconds, then try again."),
     "not_signed_in": _l("Sign in first."),
     "bad_csrf": _l(
@@ -30,7 +31,6 @@ ERROR_TEXTS = {
     ),
     "already_sent": _l("Slurm has it already. Cancel the job instead."),
     "job_not_running": _l("The job does not run."),
-    "no_output_yet": _l("Nothing has been written yet."),
     "output_unknown": _l("Slurm has not said where this job writes its output."),
     "bad_login": _l("A login has small letters, digits and . _ @ -"),
     "bad_unix_user": _l("That cannot be the Unix account of a person."),

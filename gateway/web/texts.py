@@ -3,6 +3,7 @@
 The catalogue is looked up once a request: a list of a hundred jobs asks for a thousand texts.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,9 @@ class Lazy:
 
     def __str__(self) -> str:
         return gettext(self._text)
+
+    def __mod__(self, facts: Mapping[str, object]) -> str:
+        return str(self) % facts
 
 
 def gettext(text: str, **facts: Any) -> str:

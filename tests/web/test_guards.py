@@ -25,6 +25,7 @@ TEMPLATES = sorted((assets() / "templates").rglob("*.html"))
 PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
+    "auth.password",
     "auth.sessions",
     "auth.settings",
     "auth.sign_in",

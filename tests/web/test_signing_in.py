@@ -71,6 +71,48 @@ def test_an_ended_session_is_out_at_once(site: Site) -> None:
     assert second.get("/jobs").status_code == 200
 
 
+NEW = "a new and longer sentence"
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_person_changes_their_own_password(site: Site, elsewhere: bool) -> None:
+    other, browser = site.signed_in(), site.signed_in()
+    form = {"old": b.PASSWORD, "new": NEW, "again": NEW}
+    form |= {"elsewhere": "true"} if elsewhere else {}
+    assert browser.post("/password", form).status_code == 303
+    assert browser.get("/jobs").status_code == 200
+    assert other.get("/jobs").status_code == (302 if elsewhere else 200)
+    sign_in = {"login": "nlp-1", "password": NEW}
+    assert site.browser().post("/sign-in", sign_in).status_code == 303
+    assert site.browser().post("/sign-in", {**sign_in, "password": b.PASSWORD}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ({"old": "guessed", "new": NEW, "again": NEW}, "That is not your password now."),
+        ({"old": b.PASSWORD, "new": NEW, "again": "other"}, "The two are not the same."),
+        ({"old": b.PASSWORD, "new": "short", "again": "short"}, "A password has at least"),
+        ({"old": "", "new": NEW, "again": NEW}, "Fill this in."),
+    ],
+)
+def test_a_password_is_not_changed_without_the_old_one_or_by_a_slip(
+    site: Site, form: dict[str, str], told: str
+) -> None:
+    answer = site.signed_in().post("/password", form)
+    assert answer.status_code == 422
+    assert told in answer.text
+    assert NEW not in answer.text
+    site.signed_in()  # by the old one still
+
+
+def test_guessing_the_old_password_is_slowed_down(site: Site) -> None:
+    browser, form = site.signed_in(), {"old": "guessed", "new": NEW, "again": NEW}
+    for _ in range(10):
+        browser.post("/password", form)
+    assert "Too many attempts" in browser.post("/password", form | {"old": b.PASSWORD}).text
+
+
 def test_nobody_ends_anothers_session(site: Site) -> None:
     mine, other = site.signed_in("nlp-1"), site.signed_in("nlp-2")
     site.signed_in("nlp-2")
@@ -132,7 +174,10 @@ def test_a_language_is_chosen_before_and_after_signing_in(site: Site) -> None:
     member.post("/settings", {"language": "zh_Hans", "timezone": "Asia/Shanghai"})
     page = member.get("/jobs").text
     assert "还没有作业" in page
-    member.post("/settings", {"language": "xx", "timezone": "Not/AZone"})
+    refused = member.post("/settings", {"language": "xx", "timezone": "Not/AZone"})
+    assert refused.status_code == 422
+    assert refused.text.count("请从列表中选择。") == 2
+    member.post("/settings", {"language": "", "timezone": ""})
     assert "No jobs yet" in member.get("/jobs").text
 
 

@@ -159,3 +159,39 @@ def test_a_changed_template_brings_its_own_fields(site: Site, filled: Fill) -> N
     assert 'name="v-command"' in answer.text
     assert 'name="v-script"' not in answer.text
     assert 'name="name" type="text" value="command"' in answer.text
+
+
+def test_ones_own_environment_is_a_path(site: Site, filled: Fill) -> None:
+    browser = site.signed_in()
+    chosen = filled(environment="own")
+    asked = browser.post("/submit/choices", chosen, headers={"HX-Request": "true"})
+    assert 'name="v-environment_path"' in asked.text
+    preview = browser.post("/submit/preview", chosen | {"v-environment_path": "/home/nlp-1/venv"})
+    assert ". /home/nlp-1/venv/bin/activate" in preview.text
+    refused = browser.post("/submit", chosen | {"v-environment_path": "venv"})
+    assert refused.status_code == 422
+    assert "Type a path that begins with a slash." in refused.text
+    assert 'value="venv"' in refused.text
+
+
+def test_a_note_finds_the_field_of_a_template(site: Site, filled: Fill) -> None:
+    answer = site.signed_in().post("/submit/preview", filled(**{"v-script": "../up.py"}))
+    assert '<span id="note-v-script" hx-swap-oob="true"><span class="problem"' in answer.text
+
+
+def test_what_has_no_shape_is_told_together_with_what_breaks_a_rule(
+    site: Site, filled: Fill
+) -> None:
+    form = filled(nodes="9", gpu_type="", form_key="k" * 65, qos="")
+    answer = site.signed_in().post("/submit", form)
+    assert answer.status_code == 422
+    assert "3 fields need another value" in answer.text
+    assert "At most 64 characters." in answer.text
+    assert 'value="nodes=4"' in answer.text
+    assert site.broker.jobs == {}
+
+
+def test_a_template_that_is_gone_is_told_at_its_field(site: Site, filled: Fill) -> None:
+    answer = site.signed_in().post("/submit", filled(template="gone", name="typed"))
+    assert "This template is gone." in answer.text
+    assert 'value="typed"' in answer.text

@@ -10,6 +10,7 @@ from gateway.services import act
 from gateway.services.act import Action
 from gateway.web.access import viewer
 from gateway.web.deps import deps
+from gateway.web.forms import Confirmed, Posted, TimeLimitForm
 from gateway.web.texts import gettext
 from gateway.web.texts import lazy_gettext as _l
 
@@ -20,6 +21,7 @@ ACTIONS = {
     "requeue": Action.REQUEUE,
     "time-limit": Action.SET_TIME_LIMIT,
 }
+TIME_LIMIT = "time-limit"
 _HELD_REASONS = {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"}
 
 _QUESTIONS = {
@@ -97,7 +99,11 @@ def question(action: str) -> Question:
     return Question(action, str(title), str(what), str(button))
 
 
-def do(job_id: int, action: str, typed: str) -> str:
+def form(action: str) -> Posted:
+    return TimeLimitForm() if action == TIME_LIMIT else Confirmed()
+
+
+def do(job_id: int, action: str, form: Posted) -> str:
     """Do it; the answer says what will be seen. Raises what the service raises."""
     if action not in ACTIONS:
         raise NotFound(f"action {action}")
@@ -109,6 +115,6 @@ def do(job_id: int, action: str, typed: str) -> str:
         begin=have.begin,
         broker=have.broker,
         now=have.clock(),
-        minutes=parse_time_limit(typed) if action == "time-limit" else None,
+        minutes=parse_time_limit(form.time_limit.data or "") if action == TIME_LIMIT else None,
     )
     return gettext("Done. The page shows it as soon as Slurm has told the portal.")

@@ -9,9 +9,11 @@ from flask_login import current_user, login_user, logout_user
 from gateway.core.access import Permission
 from gateway.errors import Refused
 from gateway.services import people, signin
+from gateway.services.passwords import SHORTEST
 from gateway.web.access import SignedIn, local_path, requires, viewer, viewer_or_none
 from gateway.web.deps import deps
-from gateway.web.i18n import LANGUAGES, zone_named
+from gateway.web.forms import Confirmed, PasswordForm, SettingsForm, SignInForm
+from gateway.web.i18n import LANGUAGES
 from gateway.web.messages import error_sentence
 from gateway.web.texts import gettext, refresh
 from gateway.web.views import kept
@@ -24,25 +26,21 @@ def sign_in() -> ResponseReturnValue:
     target = local_path(request.args.get("next")) or ""
     if viewer_or_none() is not None:
         return redirect(target or url_for("jobs.index"))
-    return render_template("pages/sign_in.html", target=target, kept="", trouble="", login="")
+    return kept.sign_in_page(SignInForm(data={"next": target}))
 
 
 @bp.post("/sign-in")
 def sign_in_post() -> ResponseReturnValue:
-    login, target = request.form.get("login", ""), local_path(request.form.get("next")) or ""
-    held = request.form.get("kept", "")
+    form = SignInForm()
+    if not form.validate():
+        return kept.sign_in_page(form), 422
     try:
-        _begin_session(login, request.form.get("password", ""))
+        _begin_session(form.login.data or "", form.password.data or "")
     except Refused as refusal:
-        page = render_template(
-            "pages/sign_in.html",
-            target=target,
-            kept=held,
-            trouble=error_sentence(refusal),
-            login=login,
-        )
-        return page, 429 if refusal.code == "too_many_attempts" else 422
-    return kept.restore(held) or redirect(target or url_for("jobs.index"), code=303)
+        status = 429 if refusal.code == "too_many_attempts" else 422
+        return kept.sign_in_page(form, trouble=error_sentence(refusal)), status
+    target = local_path(form.next.data) or url_for("jobs.index")
+    return kept.restore(form.kept.data) or redirect(target, code=303)
 
 
 @bp.post("/sign-out")
@@ -77,30 +75,62 @@ def sessions() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def end_session(session_id: int) -> ResponseReturnValue:
     have = deps()
-    signin.end_session(session_id, viewer=viewer(), begin=have.begin, now=have.clock())
-    flash(gettext("The session has ended."), "good")
+    if Confirmed().validate():
+        signin.end_session(session_id, viewer=viewer(), begin=have.begin, now=have.clock())
+        flash(gettext("The session has ended."), "good")
     return redirect(url_for("auth.sessions"), code=303)
 
 
-@bp.get("/settings")
+@bp.route("/settings", methods=["GET", "POST"])
 @requires(Permission.USE_PORTAL)
 def settings() -> ResponseReturnValue:
-    zones = sorted(name for name in available_timezones() if "/" in name or name == "UTC")
-    return render_template("pages/settings.html", zones=zones, site_zone=deps().settings.timezone)
-
-
-@bp.post("/settings")
-@requires(Permission.USE_PORTAL)
-def save_settings() -> ResponseReturnValue:
-    chosen, zone = request.form.get("language", ""), request.form.get("timezone", "")
-    _prefer(
-        locale=chosen if chosen in LANGUAGES else None,
-        timezone=zone if zone_named(zone) else None,
-    )
+    form = _settings_form()
+    if not form.validate_on_submit():
+        return render_template("pages/settings.html", form=form), 422 if form.errors else 200
+    _prefer(locale=form.language.data or None, timezone=form.timezone.data or None)
     session.pop("language", None)
     refresh()
     flash(gettext("Saved."), "good")
     return redirect(url_for("auth.settings"), code=303)
+
+
+@bp.route("/password", methods=["GET", "POST"])
+@requires(Permission.USE_PORTAL)
+def password() -> ResponseReturnValue:
+    form, trouble = PasswordForm(data={"elsewhere": True}), None
+    if form.validate_on_submit():
+        trouble = _change_password(form)
+        if trouble is None:
+            flash(gettext("Your password is changed."), "good")
+            return redirect(url_for("auth.settings"), code=303)
+    page = render_template("pages/password.html", form=form, trouble=trouble, shortest=SHORTEST)
+    return page, 422 if form.errors or trouble else 200
+
+
+def _settings_form() -> SettingsForm:
+    who = viewer()
+    form = SettingsForm(data={"language": who.locale or "", "timezone": who.timezone or ""})
+    zones = sorted(name for name in available_timezones() if "/" in name or name == "UTC")
+    form.offer(languages=LANGUAGES, zones=zones, site_zone=deps().settings.timezone.key)
+    return form
+
+
+def _change_password(form: PasswordForm) -> str | None:
+    """What stood in the way, if anything did."""
+    have = deps()
+    try:
+        people.change_own_password(
+            viewer(),
+            old=form.old.data or "",
+            new=form.new.data or "",
+            end_others=form.elsewhere.data,
+            address=request.remote_addr or "",
+            begin=have.begin,
+            now=have.clock(),
+        )
+    except Refused as refusal:
+        return error_sentence(refusal)
+    return None
 
 
 def _begin_session(login: str, password: str) -> None:

@@ -6,7 +6,8 @@ from gateway.core.ask import Ask
 from gateway.core.manifest import GpuRule, Manifest, Range, Resources, SbatchOptions, Text
 from gateway.core.offer import GroupChoice, Limits, Offer, PartitionChoice, QosChoice
 from gateway.core.policy import Reading
-from gateway.services.environments import Environment
+from gateway.services.draft import OWN_ENVIRONMENT
+from gateway.services.environments import OWN_TITLE, Environment
 from gateway.services.preview import Preview
 from gateway.services.templates import Template
 from gateway.web.i18n import language
@@ -85,7 +86,10 @@ def templates(found: tuple[Template, ...]) -> list[TemplateCard]:
 
 
 def environments(found: tuple[Environment, ...]) -> list[tuple[str, str]]:
-    return [(one.name, one.title.get(language())) for one in found]
+    """The site's, and one's own by its path."""
+    where = language()
+    own = (OWN_ENVIRONMENT, OWN_TITLE.get(where))
+    return [*((one.name, one.title.get(where)) for one in found), own]
 
 
 def with_defaults(ask: Ask, offer: Offer) -> Ask:

@@ -1,6 +1,5 @@
 """The submit form as it is shown: choices from the offer, values as typed, messages at fields."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -13,31 +12,23 @@ from gateway.core.offer import Offer
 from gateway.core.policy import Reading
 from gateway.services import offer as offers
 from gateway.services import preview as previews
+from gateway.services.draft import OWN_ENVIRONMENT
 from gateway.web.access import viewer
 from gateway.web.deps import deps
+from gateway.web.forms import ASK_FIELDS, CHOSEN_GPUS, OWN_PATH, VALUE, SubmitForm, submit_form
 from gateway.web.i18n import language
 from gateway.web.messages import Shown, shown
 from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
 from gateway.web.views import choices, earlier
 
-VALUE = "v-"  # before the names of a template's own fields, which may be any word
-_ASK_FIELDS = (
-    "template",
-    "group",
-    "partition",
-    "qos",
-    "nodes",
-    "nproc_per_node",
-    "time_limit",
-    "name",
-    "working_directory",
-    "environment",
-    "gpu_type",
-)
 # While somebody types, an empty field is not yet a mistake.
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
-_NOTED = (*_ASK_FIELDS[2:], "gpus_per_node")
+# Where a note can stand, by the name of its input and by that of the rules.
+_NOTED = (
+    *((name, name) for name in ASK_FIELDS[2:]),
+    *((f"{VALUE}{name}", name) for name in (CHOSEN_GPUS, OWN_PATH)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +51,7 @@ class FormView:
     """All that the templates of the form need."""
 
     key: str
+    typed: SubmitForm
     ask: Ask
     notice: str
     complete: bool
@@ -70,6 +62,7 @@ class FormView:
     templates: list[choices.TemplateCard]
     fields: list[FieldView]
     environments: list[tuple[str, str]]
+    own_environment: bool
     offered: choices.Offered
     numbers: list[choices.NumberView]
     hints: dict[str, str]
@@ -78,11 +71,11 @@ class FormView:
     problems: dict[str, Shown]
     general: list[Shown]
     beside: choices.Beside
-    noted: tuple[str, ...]
+    noted: tuple[tuple[str, str], ...]
 
 
 def page(
-    form: Mapping[str, str],
+    sent: MultiDict[str, str],
     *,
     notice: str = "",
     problems: tuple[FieldProblem, ...] | None = None,
@@ -90,12 +83,12 @@ def page(
     estimate: object = None,
 ) -> str:
     """The whole page. `problems` are those of a refused submit; without, unfinished is fine."""
-    shown_form = view(form, notice=notice, problems=problems, source=source)
+    shown_form = view(sent, notice=notice, problems=problems, source=source)
     return render_template("pages/submit.html", form=shown_form, estimate=estimate)
 
 
 def view(
-    form: Mapping[str, str],
+    sent: MultiDict[str, str],
     *,
     notice: str = "",
     problems: tuple[FieldProblem, ...] | None = None,
@@ -104,15 +97,20 @@ def view(
 ) -> FormView:
     """`live`: while somebody types; `problems`: what a submit was refused for."""
     have, offer = deps(), offers.offer(viewer(), begin=deps().read)
-    ask = read(form, offer)
+    typed = read(sent)
+    ask = with_defaults(typed, sent, offer)
     manifest = _manifest(ask)
     seen = _preview(ask)
     fields, offered = _fields(manifest, ask), choices.offered(offer, ask)
     numbers = choices.numbers(manifest, ask, seen.reading, offered.partition)
     at_fields = _at_fields(_finished(seen.problems) if problems is None else problems)
-    named = {*_ASK_FIELDS, "gpus_per_node", *(one.name for one in fields)}
+    if problems is not None:
+        typed.validate()
+        at_fields = typed.problems() | at_fields  # what the rules say at a field says more
+    named = {*ASK_FIELDS, CHOSEN_GPUS, OWN_PATH, *(one.name for one in fields)}
     return FormView(
-        key=form.get("form_key") or str(uuid4()),
+        key=typed.form_key.data or str(uuid4()),
+        typed=typed,
         ask=ask,
         notice=notice,
         complete=problems is not None,
@@ -123,6 +121,7 @@ def view(
         templates=choices.templates(have.catalogue.all()),
         fields=fields,
         environments=choices.environments(have.environments),
+        own_environment=ask.environment == OWN_ENVIRONMENT,
         offered=offered,
         numbers=numbers,
         hints=offered.hints | {number.name: number.hint for number in numbers},
@@ -131,62 +130,72 @@ def view(
         problems=at_fields,
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
-        noted=(*_NOTED, *(one.name for one in fields)),
+        noted=(*_NOTED, *((one.input, one.name) for one in fields)),
     )
 
 
-def read(form: Mapping[str, str], offer: Offer) -> Ask:
+def read(sent: MultiDict[str, str]) -> SubmitForm:
+    """The form with the fields of the template that was sent, a pressed suggestion taken."""
+    template = deps().catalogue.get(_template_name(sent))
+    manifest = template.manifest if template is not None else choices.NO_MANIFEST
+    return submit_form(manifest, _with_suggestion(sent))
+
+
+def judged(typed: SubmitForm) -> tuple[FieldProblem, ...]:
+    """What the rules say of a form that is not even well-formed: all faults are told at once."""
+    return _preview(typed.ask()).problems
+
+
+def with_defaults(typed: SubmitForm, sent: MultiDict[str, str], offer: Offer) -> Ask:
     """What the form says, with a default for each field it does not have."""
-    asked = {name: form.get(name, "") for name in _ASK_FIELDS}
-    asked |= _suggested(form)
-    values = {name.removeprefix(VALUE): form[name] for name in form if name.startswith(VALUE)}
-    values |= {n: v for n, v in _suggested(form).items() if n not in _ASK_FIELDS}
-    ask = Ask(values=values, **{n: asked[n] for n in _ASK_FIELDS})
-    ask = _with_template(ask, shown_before=form.get("shown_template", ""))
+    ask = replace(typed.ask(), template=_template_name(sent))
+    ask = _with_template(ask, shown_before=sent.get("shown_template", ""))
     return choices.with_defaults(ask, offer)
-
-
-def as_typed(form: Mapping[str, str]) -> Ask:
-    """Exactly what was sent: a submit is judged on this, never on what we would prefer."""
-    values = {name.removeprefix(VALUE): form[name] for name in form if name.startswith(VALUE)}
-    return Ask(values=values, **{name: form.get(name, "") for name in _ASK_FIELDS})
 
 
 def from_ask(ask: Ask) -> MultiDict[str, str]:
     """The form's fields for an ask, to load an earlier one again."""
-    pairs = [(name, str(getattr(ask, name))) for name in _ASK_FIELDS]
+    pairs = [(name, str(getattr(ask, name))) for name in ASK_FIELDS]
     pairs += [(f"{VALUE}{name}", value) for name, value in ask.values.items()]
     return MultiDict([*pairs, ("shown_template", ask.template)])
 
 
-def _suggested(form: Mapping[str, str]) -> dict[str, str]:
-    """A pressed suggestion: field=value."""
-    name, equals, value = form.get("try", "").partition("=")
-    return {name: value} if equals else {}
+def _template_name(sent: MultiDict[str, str]) -> str:
+    """The one that was sent, or the first where there is no such one (any more)."""
+    names = [template.name for template in deps().catalogue.all()]
+    wanted = sent.get("template", "")
+    return wanted if wanted in names or not names else names[0]
+
+
+def _with_suggestion(sent: MultiDict[str, str]) -> MultiDict[str, str]:
+    """A pressed suggestion, field=value, in the place of what was typed there."""
+    name, equals, value = sent.get("try", "").partition("=")
+    if not equals:
+        return sent
+    changed = MultiDict(sent)
+    changed[name if name in ASK_FIELDS else f"{VALUE}{name}"] = value
+    return changed
 
 
 def _with_template(ask: Ask, *, shown_before: str) -> Ask:
     """A changed template brings its own defaults; what fits it as well stays."""
-    catalogue = deps().catalogue.all()
-    names = [template.name for template in catalogue]
-    if ask.template not in names and names:
-        ask = replace(ask, template=names[0])
-    manifest = _manifest(ask)
-    own = manifest.resources
-    if shown_before != ask.template:
-        ask = replace(
-            ask,
-            nodes=ask.nodes or str(own.nodes.default),
-            nproc_per_node=ask.nproc_per_node or str(own.nproc_per_node.default),
-        )
+    names = [template.name for template in deps().catalogue.all()]
     if shown_before == ask.template or not names:
         return ask
+    manifest = _manifest(ask)
+    numbers = manifest.resources
     values = {own.name: ask.values.get(own.name, own.default) for own in manifest.fields}
-    if manifest.resources.gpus is GpuRule.CHOSEN:
-        chosen = manifest.resources.gpus_per_node
-        values["gpus_per_node"] = ask.values.get("gpus_per_node", str(chosen.default))
-    auto_name = not ask.name or ask.name in names
-    return replace(ask, values=values, name=ask.template if auto_name else ask.name)
+    values |= {OWN_PATH: ask.values.get(OWN_PATH, "")}
+    if numbers.gpus is GpuRule.CHOSEN:
+        chosen = numbers.gpus_per_node
+        values[CHOSEN_GPUS] = ask.values.get(CHOSEN_GPUS, str(chosen.default))
+    return replace(
+        ask,
+        values=values,
+        nodes=ask.nodes or str(numbers.nodes.default),
+        nproc_per_node=ask.nproc_per_node or str(numbers.nproc_per_node.default),
+        name=ask.template if not ask.name or ask.name in names else ask.name,
+    )
 
 
 def _preview(ask: Ask) -> previews.Preview:
@@ -236,6 +245,7 @@ def _helps(fields: list[FieldView]) -> dict[str, str]:
             "Where the job runs and writes its output; the folder must exist."
         ),
         "name": gettext("As it will stand in the queue."),
+        OWN_PATH: gettext("The folder with bin/activate, as a whole path."),
     }
 
 

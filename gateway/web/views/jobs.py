@@ -24,6 +24,7 @@ from gateway.store.queries.health import poll
 from gateway.store.queries.jobs import JobPage, class_counts, job_page
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
+from gateway.web.forms import Posted
 from gateway.web.messages import error_sentence
 from gateway.web.views import acting, joblist, jobview, outputs
 from gateway.web.views.freshness import fresh
@@ -98,16 +99,17 @@ def confirm(job_id: int, action: str) -> ResponseReturnValue:
 @bp.post("/<int:job_id>/<action>")
 @requires(Permission.USE_PORTAL)
 def act(job_id: int, action: str) -> ResponseReturnValue:
-    typed = request.form.get("time_limit", "")
+    form = acting.form(action)
+    if not form.validate():
+        return _question(job_id, action, form=form), 422
     try:
-        flash(acting.do(job_id, action, typed), "good")
+        flash(acting.do(job_id, action, form), "good")
     except (BadTimeLimit, BrokerRefused, BrokerUnreachable, Refused) as error:
-        page = _question(job_id, action, trouble=error_sentence(error), typed=typed)
-        return page, 422
+        return _question(job_id, action, form=form, trouble=error_sentence(error)), 422
     return redirect(url_for("jobs.show", job_id=job_id), code=303)
 
 
-def _question(job_id: int, action: str, *, trouble: str = "", typed: str = "") -> str:
+def _question(job_id: int, action: str, *, form: Posted | None = None, trouble: str = "") -> str:
     page = jobview.build(job_id)
     if not page.rights.act:
         raise NotFound(f"acts on job {job_id}")
@@ -116,8 +118,8 @@ def _question(job_id: int, action: str, *, trouble: str = "", typed: str = "") -
         job=page.job,
         number=page.number,
         question=acting.question(action),
+        form=form or acting.form(action),
         trouble=trouble,
-        typed=typed,
     )
 
 

@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
 from gateway.web.access import local_path, viewer_or_none
+from gateway.web.forms import SignInForm
 from gateway.web.texts import gettext
 from gateway.web.views import formpage
 
@@ -19,10 +20,14 @@ def sign_in_with_kept_form() -> ResponseReturnValue:
     target, kept = _back(), ""
     if request.endpoint in _FORM_ENDPOINTS:
         kept = json.dumps([pair for pair in request.form.items(multi=True) if _stays(pair[0])])
-    page = render_template(
-        "pages/sign_in.html", target=target, kept=kept, trouble=_reason(kept), login=""
-    )
-    return page, 401
+    form = SignInForm(formdata=None, data={"next": target, "kept": kept})
+    return sign_in_page(form, trouble=_reason(kept)), 401
+
+
+def sign_in_page(form: SignInForm, *, trouble: str = "") -> str:
+    """Where it leads afterwards is a path of this portal, or nothing."""
+    form.next.data = local_path(form.next.data) or ""
+    return render_template("pages/sign_in.html", form=form, trouble=trouble)
 
 
 def show_again(trouble: str) -> ResponseReturnValue | None:
@@ -32,14 +37,14 @@ def show_again(trouble: str) -> ResponseReturnValue | None:
     return formpage.page(request.form, notice=trouble), 400
 
 
-def restore(kept: str) -> ResponseReturnValue | None:
+def restore(kept: str | None) -> ResponseReturnValue | None:
     """The submit form with what the sign-in page carried; None when it carried nothing."""
     if not kept:
         return None
     try:
         pairs = json.loads(kept)
         form = MultiDict([(str(name), str(value)) for name, value in pairs])
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     return formpage.page(
         form,

@@ -51,7 +51,7 @@ def piece(job_id: int, offset: int) -> dict[str, Any]:
     except (Refused, BrokerRefused) as error:
         if isinstance(error, Refused) and error.code == "not_owner_of_files":
             raise NotFound(f"output of job {job_id}") from error
-        quiet = error.code in {"no_output_yet", "file_missing"}
+        quiet = error.code == "file_missing"
         return _nothing(job_id, offset, "" if quiet else error_sentence(error))
     except (BrokerUnreachable, BrokerSilent):
         return _nothing(job_id, offset, gettext("The file cannot be read now. Trying again."))

@@ -32,8 +32,11 @@ def create() -> ResponseReturnValue:
     """One submission a form key, however often the button is pressed."""
     if request.form.get("try"):
         return choices()
+    form = formpage.read(request.form)
+    if not form.validate():
+        return formpage.page(request.form, problems=formpage.judged(form)), 422
     try:
-        sent = sending.send(formpage.as_typed(request.form), request.form.get("form_key", ""))
+        sent = sending.send(form.ask(), form.form_key.data or "")
     except InvalidAsk as invalid:
         return formpage.page(request.form, problems=tuple(invalid.problems)), 422
     return redirect(sent.url, code=303)
@@ -60,7 +63,7 @@ def preview() -> ResponseReturnValue:
 @requires(Permission.SUBMIT_JOB)
 def estimate() -> ResponseReturnValue:
     """Slurm's own estimate, only when somebody asks for it."""
-    found = sending.estimate(formpage.as_typed(request.form))
+    found = sending.estimate(formpage.read(request.form).ask())
     if not request.headers.get("HX-Request"):
         return formpage.page(request.form, estimate=found)
     return render_template("fragments/estimate.html", estimate=found)
