@@ -191,3 +191,32 @@ def test_all_refusals_come_at_once() -> None:
     values, refused = clean_all(parse_manifest(GOOD), {"script": "-x", "mode": "warp"})
     assert values == {}
     assert [bad.code for bad in refused] == ["field_leading_dash", "field_choice"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("requeue = false", "requeue = 1"),
+        ("cpus_per_process = 3", "cpus_per_process = true"),
+        ("cpus_per_process = 3", 'cpus_per_process = "3"'),
+        ("[sbatch]\n", "sbatch = 1\n[x]\n"),
+        ('default = "fast"', "default = 1.5"),
+        ('default = "fast"', 'pattern = "("'),
+        ('  { value = "fast", label', '  "x",\n  { value = "fast", label'),
+        ("max = 8, default = 0 }", "max = 8 }"),
+        ("min = 0, max = 8", "min = 9, max = 8"),
+        ('kind = "path"', 'kind = "path"\nchoices = 1'),
+    ],
+)
+def test_a_value_of_another_type_is_a_fault_and_no_crash(old: str, new: str) -> None:
+    assert old in GOOD
+    with pytest.raises(BadManifest) as bad:
+        parse_manifest(GOOD.replace(old, new, 1))
+    assert all(fault.text for fault in bad.value.faults)
+
+
+def test_a_default_that_is_true_or_a_number_is_read_as_typed() -> None:
+    text = GOOD.replace('kind = "path"\nrequired = true', 'kind = "bool"\ndefault = true', 1)
+    assert parse_manifest(text).field("script").default == "true"
+    text = GOOD.replace('kind = "path"\nrequired = true', 'kind = "integer"\ndefault = 3', 1)
+    assert parse_manifest(text).field("script").default == "3"

@@ -311,3 +311,17 @@ def test_the_nearest_value_works():
     wanted = replace(ASK, nodes="4", time_limit="1-0")
     fields = {p.field: p.nearest for p in judge(wanted, limited, manifest()).problems}
     assert judge(replace(wanted, **fields), limited, manifest()).works
+
+
+def test_gpus_a_node_that_are_no_number_stand_at_their_field():
+    wrong = replace(COMMAND, values={"command": "true", "gpus_per_node": "many"})
+    assert problems(wrong, template="command") == {"gpus_per_node": ("not_an_integer", "1")}
+
+
+def test_a_gpu_type_is_the_partitions_own():
+    read = judge(replace(ASK, gpu_type="a100"), offer(), manifest()).reading
+    assert read.gpu_type == "a100"
+    bare = build_offer("member", (b.association(),), (b.partition(),), (b.qos(),), ())
+    typed = problems(replace(ASK, gpu_type="h100"), bare)
+    assert typed["partition"] == ("partition_without_gpus", None)
+    assert "gpu_type" not in typed

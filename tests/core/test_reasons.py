@@ -23,6 +23,7 @@ def test_the_whole_table_of_libslurm_is_known() -> None:
         ("Priority", "priority"),
         ("(Resources)", "resources"),
         ("None", "none"),
+        ("900_JobArrayTaskLimit", "array_limit"),
         ("", "none"),
         (None, "none"),
         ("ReqNodeNotAvail, UnavailableNodes:gpu[1-2]", "nodes_unavailable"),

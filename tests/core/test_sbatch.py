@@ -220,3 +220,7 @@ def test_reading_directives_as_sbatch_does() -> None:
     ]
     rendered = "#!/bin/bash\n" + "\n".join(directives(SPEC)) + "\nid\n"
     assert len(parse_directives(rendered)) == len(directives(SPEC))
+
+
+def test_a_script_of_comments_alone_is_searched_to_its_end() -> None:
+    assert [d.line for d in parse_directives("#!/bin/bash\n\n#SBATCH --qos=x")] == [3]

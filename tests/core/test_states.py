@@ -85,3 +85,7 @@ def test_without_a_start_nothing_ran() -> None:
     assert used_nodes(JobState.CANCELLED, start)
     assert used_nodes(JobState.PREEMPTED, start)
     assert not used_nodes(JobState.PENDING, start)
+
+
+def test_only_completed_is_a_success() -> None:
+    assert [state for state in JobState if state.succeeded] == [JobState.COMPLETED]

@@ -432,3 +432,17 @@ def _raises(kind, call):
     except kind:
         return
     raise AssertionError("did not die")
+
+
+def test_an_answer_from_before_a_requeue_is_not_believed(begin):
+    """Two polls may be under way: the older one's answer comes last."""
+    site = portal(begin)
+    shows(site, queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1"))
+    site.poll()
+    later = b.NOW + timedelta(hours=1)
+    shows(site, queue_job(submit_time=later, eligible_time=later, restarts=1))
+    site.poll()
+    shows(site, queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1"))
+    site.poll()
+    (job,) = site.jobs()
+    assert (job.state, job.last_submit_time, job.restarts) == ("PENDING", later, 1)
