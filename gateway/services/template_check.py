@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from gateway.config import assets
-from gateway.core.manifest import Choice, Field, FieldKind, Text, Value, clean
+from gateway.core.manifest import BadValue, Choice, Field, FieldKind, Text, Value, clean
 from gateway.services.environments import NONE, Environment, EnvironmentKind
 from gateway.services.templates import (
     SCRIPT,
@@ -45,11 +45,27 @@ def check(folder: Path) -> tuple[Problem, ...]:
         return problems
     sources = [folder / SCRIPT, *shared.values()]
     found: dict[tuple[Path, int, str], Problem] = {}
-    for script in _samples(template):
+    try:
+        samples = list(_samples(template))
+    except BadValue:
+        return tuple(_numbers_left_empty(template))
+    for script in samples:
         for code, line, text in (*_bash(script), *_shellcheck(script)):
             path, number = _origin(script, line, sources)
             found.setdefault((path, number, text), Problem(path, number, code, text))
     return tuple(found.values())
+
+
+def _numbers_left_empty(template: Template) -> Iterator[Problem]:
+    """Where a number is printed that a person may leave empty."""
+    for field in template.manifest.fields:
+        if field.kind is not FieldKind.INTEGER or field.required or field.default:
+            continue
+        printed = re.compile(rf"\{{\{{-?\s*{field.name}\s*-?\}}\}}")
+        for number, line in enumerate(template.source.split("\n"), start=1):
+            if printed.search(line):
+                text = f"{field.name} may be left empty: print it inside {{% if {field.name} %}}"
+                yield Problem(template.folder / SCRIPT, number, "value_empty", text)
 
 
 def _samples(template: Template) -> Iterator[str]:
@@ -89,7 +105,8 @@ def _value(field: Field, *, filled: bool) -> Value:
         return _first(field.choices)
     if field.default or field.pattern:
         return clean(field, field.default) if field.default else "text"
-    return clean(field, _SAMPLE[field.kind])
+    longest = field.max if field.kind is FieldKind.TEXT else None
+    return clean(field, _SAMPLE[field.kind][:longest])
 
 
 def _first(choices: tuple[Choice, ...]) -> str:

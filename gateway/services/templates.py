@@ -56,6 +56,9 @@ class _Trusted(str):
 def _finalize(value: object) -> object:
     if isinstance(value, _Trusted | Undefined):
         return value  # an Undefined raises when it is printed
+    if value is None:
+        # A number left empty: without a word in its place, the next one would be taken for it.
+        raise BadValue("field_required", "")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

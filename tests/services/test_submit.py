@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.errors import BrokerRefused, Busy, NotFound, Refused
+from gateway.errors import BrokerRefused, BrokerUnreachable, Busy, NotFound, Refused
 from gateway.services import submit as submitting
 from gateway.services.draft import InvalidAsk
 from gateway.store.uow import make_begin
@@ -204,6 +204,41 @@ def test_a_home_behind_a_link_keeps_the_name_that_people_use(begin):
     )
     submission = site.submission(site.submit())
     assert submission.request["working_directory"] == "/home/nlp-1"
+
+
+def test_a_home_whose_path_no_directive_can_hold_is_told_at_the_field(begin):
+    site = portal(begin)
+    real = site.broker.check_folder
+    site.broker.check_folder = lambda path, *, user: replace(
+        real(path, user=user), path="/data/my home" if path == "~" else path
+    )
+    with pytest.raises(InvalidAsk) as refused:
+        site.submit()
+    (problem,) = refused.value.problems
+    assert (problem.field, problem.code) == ("working_directory", "directive_refused")
+    assert "submit" not in site.broker.calls
+
+
+def test_a_broker_that_goes_away_between_two_looks_at_a_home_decides_nothing(begin):
+    site = portal(begin)
+    real = site.broker.check_folder
+
+    def once(path, *, user):
+        if path != "~":
+            raise BrokerUnreachable("away")
+        return replace(real(path, user=user), path="/export/nlp-1")
+
+    site.broker.check_folder = once
+    request = site.submission(site.submit()).request
+    assert request["working_directory"] == "/export/nlp-1"
+
+
+def test_a_script_that_slurm_would_not_take_is_told_before_it_is_kept(begin, monkeypatch):
+    site = portal(begin)
+    monkeypatch.setattr("gateway.services.draft.MAX_SCRIPT_BYTES", 100)
+    with pytest.raises(InvalidAsk) as refused:
+        site.submit()
+    assert [p.code for p in refused.value.problems] == ["script_too_long"]
 
 
 @pytest.mark.parametrize(

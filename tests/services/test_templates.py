@@ -187,6 +187,69 @@ def test_check_reads_the_manifest(mine: Path, old: str, new: str, code: str, lin
     assert (code, line) in codes(mine)
 
 
+FIELD = """
+[[fields]]
+name = "more"
+kind = "{kind}"
+label = {{ en = "More", zh_Hans = "更多" }}
+help = {{ en = "More", zh_Hans = "更多" }}
+{facts}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [
+        ("text", "max = 2\nrequired = true"),
+        ("text", 'pattern = "[a-c]+"'),
+        ("text", 'pattern = "[a-c]+"\ndefault = "abc"'),
+        ("integer", "min = 3\nrequired = true"),
+        ("integer", "default = 4"),
+        ("arguments", ""),
+        (
+            "choice",
+            'choices = [{ value = "x y", label = { en = "X", zh_Hans = "X" } }]',
+        ),
+    ],
+)
+def test_samples_of_every_kind_of_field_can_be_rendered(mine: Path, kind: str, facts: str) -> None:
+    script = SCRIPT.replace("{{ script }}", "{{ script }} {{ more }}")
+    write(mine, script, MANIFEST + FIELD.format(kind=kind, facts=facts))
+    assert codes(mine) == []
+
+
+def test_a_number_that_may_be_left_empty_is_printed_only_when_it_is_there(mine: Path) -> None:
+    manifest = MANIFEST + FIELD.format(kind="integer", facts="")
+    write(mine, SCRIPT.replace("{{ script }}", "{{ script }} --more {{ more }}"), manifest)
+    assert codes(mine) == [("value_empty", 6)]
+    guarded = "{{ script }} {% if more %}--more {{ more }}{% endif %}"
+    write(mine, SCRIPT.replace("{{ script }}", guarded), manifest)
+    assert codes(mine) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("# Mine.", "# \ue000", "template_character"),
+        ("# Mine.", "# {% if fast %}x{% endif %}", "unsafe_block"),
+        ("# Mine.", "{% include script %}", "template_construct"),
+    ],
+)
+def test_what_could_mislead_the_check_is_refused(mine: Path, old: str, new: str, code: str) -> None:
+    write(mine, SCRIPT.replace(old, new, 1))
+    assert code in {found for found, _ in codes(mine)}
+
+
+def test_without_bash_and_shellcheck_the_rest_is_still_checked(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    write(mine, SCRIPT.replace("srun", "#SBATCH --qos=x\nsrun"))
+    assert ("directive_after_command", 6) in codes(mine)
+    write(mine, SCRIPT)
+    assert codes(mine) == []
+
+
 def test_a_folder_that_is_no_template_is_no_crash(tmp_path: Path) -> None:
     assert codes(tmp_path / "missing") == [("folder_missing", 1)]
     assert {code for code, _ in codes(tmp_path)} == {"file_unreadable"}
