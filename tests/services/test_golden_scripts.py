@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.core.manifest import GpuRule, Text
-from gateway.services.environments import Environment, EnvironmentKind
+from gateway.services.environments import NONE, Environment, EnvironmentKind
 from gateway.services.templates import Catalogue, Template, render
 from gateway.testing.template_samples import FOLDER, SPEC, values_for
 
@@ -38,7 +38,7 @@ def shapes(template: Template) -> list[tuple[int, int]]:
 CASES = [(name, *shape) for name, template in TEMPLATES.items() for shape in shapes(template)]
 
 
-def rendered(name: str, nodes: int, count: int) -> str:
+def rendered(name: str, nodes: int, count: int, environment: Environment | None = VENV) -> str:
     template = TEMPLATES[name]
     resources = template.manifest.resources
     chosen = resources.gpus is GpuRule.CHOSEN
@@ -54,7 +54,7 @@ def rendered(name: str, nodes: int, count: int) -> str:
         template,
         spec=spec,
         values=values_for(template),
-        environment=VENV,
+        environment=environment,
         nproc_per_node=processes,
     )
 
@@ -66,6 +66,12 @@ def test_the_script_is_as_it_was(name: str, nodes: int, count: int) -> None:
     if os.environ.get("SLUICE_UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("environment", [None, NONE, VENV])
+def test_no_script_has_a_gap_of_several_lines(environment: Environment | None) -> None:
+    for name, nodes, count in CASES:
+        assert "\n\n\n" not in rendered(name, nodes, count, environment)
 
 
 def test_there_is_no_stray_file() -> None:

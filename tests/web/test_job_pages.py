@@ -127,6 +127,50 @@ def test_a_live_update_is_the_rows_alone(site: Site) -> None:
     assert "RUNNING" in rows
 
 
+def test_one_refresh_of_a_job_brings_all_that_its_end_changes(site: Site) -> None:
+    job = _running(site, node_list="a100-7")
+    live = site.signed_in().get(f"/jobs/{job}/state").text
+    assert "<html" not in live
+    assert "Cancel the job" in live
+    assert '<div id="facts" hx-swap-oob="innerMorph">' in live
+    assert live.count("a100-7") == 1
+    assert "data-pane" not in live
+
+
+def test_each_look_without_javascript_is_a_new_address(site: Site) -> None:
+    job = _running(site, output="/home/nlp-1/x.out")
+    browser = site.signed_in()
+    assert f'href="/jobs/{job}?output=1#output"' in browser.get(f"/jobs/{job}").text
+    page = browser.get(f"/jobs/{job}?output=1").text
+    assert f'href="/jobs/{job}?output=2#output"' in page
+    assert "Nothing has been written yet." in page
+    site.broker.files.append("/home/nlp-1/x.out", "nlp-1", "first line\n")
+    assert "first line" in browser.get(f"/jobs/{job}?output=2").text
+    assert browser.get(f"/jobs/{job}?output={'9' * 400}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen"),
+    [
+        ("failed", {"of-a-fault", "of-time"}),
+        ("Failed", {"of-a-fault", "of-time"}),
+        ("FAILED", {"of-a-fault"}),
+        ("timeout", {"of-time"}),
+        ("pending", {"in-line", "held-again"}),
+        ("PENDING", {"in-line"}),
+    ],
+)
+def test_small_letters_are_a_class_of_states_and_capitals_one(
+    site: Site, asked: str, seen: set[str]
+) -> None:
+    names = {"FAILED": "of-a-fault", "TIMEOUT": "of-time", "PENDING": "in-line"}
+    for number, (state, name) in enumerate((names | {"REQUEUE_HOLD": "held-again"}).items()):
+        _running(site, state=state, name=name, slurm_id=500 + number)
+    rows = site.signed_in().get(f"/jobs?state={asked}", headers={"HX-Request": "true"}).text
+    everything = {*names.values(), "held-again"}
+    assert {name for name in everything if f">{name}<" in rows} == seen
+
+
 def test_a_job_is_found_by_its_id(site: Site) -> None:
     job = _running(site, slurm_id=4711)
     assert site.signed_in().get("/search?q=4711").location == f"/jobs/{job}"

@@ -8,7 +8,7 @@ from gateway.core.states import JobState
 
 
 class StateClass(StrEnum):
-    """Words that stand for several states."""
+    """Words that stand for several states; always in small letters, Slurm's own are capitals."""
 
     ACTIVE = "active"
     PENDING = "pending"
@@ -82,12 +82,12 @@ _FAILED = (
 
 
 def states_of(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The states that these words stand for; a word that is neither is kept as it is."""
+    """The states that these words stand for. In small letters `failed` is a class; FAILED is
+    that state alone; a word that is neither is kept as it is."""
     found: dict[str, None] = {}
     for word in words:
-        known = word.lower() in list(StateClass)
-        states = _states_of(StateClass(word.lower())) if known else (word.upper(),)
-        found |= dict.fromkeys(states)
+        is_class = word in list(StateClass)
+        found |= dict.fromkeys(_states_of(StateClass(word)) if is_class else (word.upper(),))
     return tuple(found)
 
 

@@ -68,8 +68,8 @@ class Row:
 def asked(args: Mapping[str, str], viewer: Viewer) -> Asked:
     """Nonsense in a filter is as if it were not there: a saved address must not break."""
     typed = {name: args.get(name, "").strip()[:_LONGEST] for name in (*_FILTERS, *_CARRIED)}
-    if typed["state"].lower() in list(StateClass):
-        typed["state"] = typed["state"].lower()
+    if typed["state"] not in list(StateClass):
+        typed["state"] = _state(typed["state"])
     sort = Sort(typed["sort"]) if typed["sort"] in list(Sort) else Sort.SUBMIT
     filters = JobFilters(
         states=(typed["state"],) if typed["state"] else (),
@@ -265,6 +265,12 @@ def _url(typed: Mapping[str, str], **changes: str | None) -> str:
     return url_for("jobs.index", **{name: text for name, text in wanted.items() if text})
 
 
+def _state(typed: str) -> str:
+    """A class or a state however it is spelt: only capitals throughout mean the one state."""
+    lower = typed.lower()
+    return lower if lower in list(StateClass) and not typed.isupper() else typed.upper()
+
+
 def _number(text: str) -> int | None:
     digits = text.partition("_")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 12 else None
@@ -282,15 +288,14 @@ def _moment(text: str) -> datetime | None:
 
 
 def states() -> list[tuple[str, str]]:
-    """For the select: the words for several states, then Slurm's own that are not among them."""
+    """For the select: the words for several states, then each of Slurm's own."""
     classes = [
         (StateClass.PENDING.value, gettext("Waiting")),
         (StateClass.RUNNING.value, gettext("Running")),
         (StateClass.FAILED.value, gettext("Failed")),
         (StateClass.ENDED.value, gettext("Ended")),
     ]
-    own = [state for state in JobState if state.lower() not in list(StateClass)]
-    return classes + [(state.value, f"{state.value} – {state_text(state.value)}") for state in own]
+    return classes + [(one.value, f"{one.value} – {state_text(one.value)}") for one in JobState]
 
 
 def shows_waiting(asked: Asked) -> bool:

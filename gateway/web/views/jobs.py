@@ -49,7 +49,7 @@ def index() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def show(job_id: int) -> ResponseReturnValue:
     page = jobview.build(job_id)
-    first = outputs.first(job_id, page, asked=request.args.get("output") == "end")
+    first = outputs.first(job_id, page, look=request.args.get("output", ""))
     return render_template(
         "pages/job.html", page=page, job=page.job, detail=page.detail, chunk=first
     )
@@ -58,8 +58,9 @@ def show(job_id: int) -> ResponseReturnValue:
 @bp.get("/<int:job_id>/state")
 @requires(Permission.USE_PORTAL)
 def state(job_id: int) -> ResponseReturnValue:
+    """What a start or an end changes, in one answer."""
     page = jobview.build(job_id)
-    return render_template("fragments/job_state.html", page=page, job=page.job, detail=page.detail)
+    return render_template("fragments/job_live.html", page=page, job=page.job, detail=page.detail)
 
 
 @bp.get("/<int:job_id>/output")

@@ -16,6 +16,7 @@ from gateway.web.views.jobview import JobView
 from gateway.wire.messages import FileChunk
 
 TAIL_BYTES = 60_000
+LONGEST_COUNT = 6
 MOST_PIECES = 4096  # of 64 KiB: a download ends at 256 MB, for more there is the file itself
 
 
@@ -27,20 +28,36 @@ class First:
     next_offset: int
     note: str
     empty: str
+    unread: str
     skipped: bool
+    next_look: int
 
 
-def first(job_id: int, page: JobView, *, asked: bool) -> First:
-    """Normally nothing: the page must not wait for a file. The follower begins at once."""
+def first(job_id: int, page: JobView, *, look: str) -> First:
+    """Normally nothing: the page must not wait for a file. The follower begins at once.
+
+    `look` counts the looks without JavaScript: a link to the address that a browser shows
+    already, with a place in it, would only scroll.
+    """
     empty = (
         gettext("Nothing has been written yet. It appears here by itself.")
         if page.active
         else gettext("The job has written nothing.")
     )
-    if not asked or not page.rights.read_files:
-        return First("", -TAIL_BYTES, "", empty, skipped=False)
+    looks = int(look) if look.isascii() and look.isdigit() and len(look) < LONGEST_COUNT else 0
+    unread = gettext("“Refresh” shows the end of what the job has written.")
+    if not look or not page.rights.read_files:
+        return First("", -TAIL_BYTES, "", empty, unread, skipped=False, next_look=1)
     found = piece(job_id, -TAIL_BYTES)
-    return First(found["text"], found["next_offset"], found["note"], empty, bool(found["skipped"]))
+    return First(
+        text=found["text"],
+        next_offset=found["next_offset"],
+        note=found["note"],
+        empty=empty,
+        unread=gettext("Nothing has been written yet.") if page.active else empty,
+        skipped=bool(found["skipped"]),
+        next_look=looks + 1,
+    )
 
 
 def piece(job_id: int, offset: int) -> dict[str, Any]:
