@@ -178,3 +178,11 @@ def test_times_come_back_aware_and_in_utc(begin: Begin, read: Begin) -> None:
 
     with read() as session:
         assert session.get_one(t.Job, job_id).seen_at == b.NOW
+
+
+def test_an_errors_text_holds_no_value(begin: Begin) -> None:
+    with pytest.raises(DBAPIError) as caught, begin() as session:
+        session.execute(text("insert into nowhere values (:secret)"), {"secret": "hunter2"})
+
+    assert "nowhere" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
