@@ -8,7 +8,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,9 @@ def main() -> None:
     slurm_conf = scrub(os.environ)
     os.chdir("/")
     settings.socket.parent.mkdir(parents=True, exist_ok=True)
-    server = Server(build(settings, slurm_conf=slurm_conf), settings)
+    tokens = Tokens(settings.acts_log.with_suffix(".tokens"))
+    wsgi = build(settings, tokens, slurm_conf=slurm_conf)
+    server = Server(wsgi, settings, tidy=tokens.forget_old)
     # Memory that the collector never touches stays shared by the workers, and forks stay cheap.
     gc.freeze()
     server.run()
@@ -67,7 +69,7 @@ def scrub(environ: MutableMapping[str, str]) -> str | None:
     return slurm_conf
 
 
-def build(settings: BrokerSettings, *, slurm_conf: str | None) -> Application:
+def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -> Application:
     """Put the real parts together."""
     files = Files(settings.file_areas, timeout_seconds=_FILE_SECONDS)
     # Shorter than the kill timeout: an answer is better than a dead worker.
@@ -75,7 +77,6 @@ def build(settings: BrokerSettings, *, slurm_conf: str | None) -> Application:
     driver = Driver(files)
     driver.load()
     commands = Commands(timeout_seconds=act_seconds, slurm_conf=slurm_conf)
-    tokens = Tokens(settings.acts_log.with_suffix(".tokens"))
     tokens.forget_old()
     tokens.remember(ActsLog(settings.acts_log).recent_tokens())
     service = Service(
@@ -113,9 +114,12 @@ def application(settings: BrokerSettings, service: Service) -> Application:
 class Server(BaseApplication):  # type: ignore[misc]
     """gunicorn with an application that is built already, before the workers are forked."""
 
-    def __init__(self, wsgi: Application, settings: BrokerSettings) -> None:
+    def __init__(
+        self, wsgi: Application, settings: BrokerSettings, *, tidy: Callable[[], None]
+    ) -> None:
         self._wsgi = wsgi
         self._settings = settings
+        self._tidy = tidy
         super().__init__()
 
     def load_config(self) -> None:
@@ -128,6 +132,8 @@ class Server(BaseApplication):  # type: ignore[misc]
             "graceful_timeout": 5,
             # The mode lets anyone knock; SO_PEERCRED decides who is heard (see door).
             "umask": 0o111,
+            # A broker that runs for years tidies up as well, whenever a worker has done its share.
+            "child_exit": lambda _server, _worker: self._tidy(),
             "max_requests": 5000,  # libslurm leaks a little
             "max_requests_jitter": 1000,
             "proc_name": "sluice-broker",

@@ -4,12 +4,12 @@ A token without a file was never sent to Slurm from here, so that the common cas
 into a queue of a hundred thousand jobs. The lock makes two requests with one token wait.
 """
 
+import contextlib
 import fcntl
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class Tokens:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
 
-    @contextmanager
+    @contextlib.contextmanager
     def claimed(self, token: str) -> Iterator[Claim]:
         """Hold the token for a submit; BrokerSilent when another request is submitting it,
         BrokerUnreachable when it cannot be noted (the disk is full): nothing was sent."""
@@ -50,7 +50,7 @@ class Tokens:
         finally:
             os.close(handle)
 
-    @contextmanager
+    @contextlib.contextmanager
     def at_rest(self, token: str) -> Iterator[None]:
         """BrokerSilent while a submit of this token is under way: it cannot be denied yet."""
         try:
@@ -74,9 +74,11 @@ class Tokens:
     def forget_old(self) -> None:
         """Drop files so old that Slurm's own memory of the token is gone as well."""
         limit = time.time() - _KEEP_SECONDS
-        for path in self._folder.iterdir():
-            if path.stat().st_mtime < limit:
-                path.unlink(missing_ok=True)
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # another worker was first
+                    if entry.stat().st_mtime < limit:
+                        os.unlink(entry)  # noqa: PTH108  # a hundred thousand of them, perhaps
 
     def _path(self, token: str) -> Path:
         if not TOKEN.fullmatch(token):

@@ -17,7 +17,7 @@ from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
 from gateway.testing.contracts import Cast, request
 
 PROGRAM = """
-import sys, time
+import os, sys, time
 from dataclasses import replace
 from pathlib import Path
 from gateway.broker.main import Server
@@ -28,11 +28,11 @@ from gateway.testing.fakebroker import FakeBroker
 folder, uid = Path(sys.argv[1]), int(sys.argv[2])
 app = application_of(FakeBroker(), folder)
 app = replace(app, allowed_uids=frozenset({uid}), max_body_bytes=100_000, handlers={
-    **app.handlers, "nodes": lambda _: time.sleep(60), "qos": lambda _: sys.exit(1)})
+    **app.handlers, "nodes": lambda _: time.sleep(60), "qos": lambda _: os._exit(1)})
 Server(app, BrokerSettings(
     socket=folder / "b.sock", acts_log=folder / "acts.log", allowed_uids=frozenset({uid}),
     min_uid=1000, kill_timeout_seconds=1, workers=2, max_body_bytes=100_000, file_areas=(),
-    cluster_name="c")).run()
+    cluster_name="c"), tidy=(folder / "tidied").touch).run()
 """
 
 
@@ -120,6 +120,11 @@ def test_a_hung_request_is_ended_and_holds_up_nobody(tmp_path):
 
 def test_a_worker_that_dies_is_replaced(tmp_path):
     with server(tmp_path) as broker:
+        assert not (tmp_path / "tidied").exists()
         with pytest.raises(BrokerSilent):
             broker.qos()
         assert broker.associations()
+        end = time.monotonic() + 5
+        while not (tmp_path / "tidied").exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
