@@ -67,13 +67,14 @@ def find(rows: Sequence[KnownJob], record: m.RunRecord) -> KnownJob | None:
 
 def gpus_of(record: m.RunRecord) -> int | None:
     """GPUs that the run held. None when accounting cannot say: requested is not used, but a
-    job that asked for GPUs and was given none on record is unknown, not free."""
+    job that asked for GPUs and was given none on record is unknown, not free; nor is there a
+    number below none."""
     try:
         held = gpu_count(parse_tres(record.alloc_tres))[0]
         asked = gpu_count(parse_tres(record.req_tres))[0]
     except ValueError:
         return None
-    return None if held == 0 and asked else held
+    return None if held < 0 or (held == 0 and asked) else held
 
 
 def _state(record: m.RunRecord) -> JobState:

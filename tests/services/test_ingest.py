@@ -471,3 +471,10 @@ def windows_asked(site):
 
     site.broker.accounting = spy
     return asked
+
+
+@pytest.mark.parametrize("alloc", ["cpu=4,gres/gpu=-2", "gres/gpu", "77=3", "gres/gpu=many"])
+def test_a_count_of_gpus_that_is_none_is_unknown(begin, alloc):
+    put(begin, record(alloc_tres=alloc, req_tres="cpu=4"))
+    with begin() as session:
+        assert session.execute(select(t.Run.gpus, t.Run.alloc_tres)).one() == (None, alloc)

@@ -6,11 +6,11 @@ from datetime import timedelta
 from sqlalchemy import select
 
 from gateway.errors import BrokerSilent
-from gateway.services import link
+from gateway.services import link, poll_plan
 from gateway.store import models as t
 from gateway.store import polls
 from gateway.testing import builders as b
-from gateway.testing.portal import ask, portal
+from gateway.testing.portal import CLUSTER, ask, portal
 from gateway.wire import messages as m
 
 
@@ -446,3 +446,14 @@ def test_an_answer_from_before_a_requeue_is_not_believed(begin):
     site.poll()
     (job,) = site.jobs()
     assert (job.state, job.last_submit_time, job.restarts) == ("PENDING", later, 1)
+
+
+def test_a_job_that_is_not_stored_yet_settles_no_submission(begin):
+    site = portal(begin)
+    site.broker.silent_before_next()
+    submission_id = site.submit()
+    token = site.submission(submission_id).token
+    seen = poll_plan.sightings(m.Queue((queue_job(comment=f"sluice:{token}"),), site.now))
+    with begin() as session:
+        assert link.link(session, seen, cluster=CLUSTER, now=site.now) == ()
+    assert site.submission(submission_id).state == "unknown"
