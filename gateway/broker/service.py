@@ -16,10 +16,11 @@ from gateway.broker.sbatch import Estimator
 from gateway.broker.slurm import Accounts, Slurm
 from gateway.broker.tokens import Tokens
 from gateway.core.limits import partition_refusal, time_limit_refusal
-from gateway.core.readback import Shape, differences
+from gateway.core.readback import differences
 from gateway.core.tres import gpu_count, parse_tres
 from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
 from gateway.wire import messages as m
+from gateway.wire.shapes import asked_shape, shape_of
 
 Handler = Callable[[Any], object]
 _EARLIER = timedelta(minutes=10)  # clocks of two hosts differ
@@ -152,7 +153,7 @@ class Service:
             job = self.slurm.job(job_id)
         except GatewayError as error:
             raise BrokerSilent(f"job {job_id} was accepted, then: {error}") from error
-        found = differences(asked_shape(request), job_shape(job))
+        found = differences(asked_shape(request), shape_of(job))
         if found:
             self._stop(account, job_id)
             text = f"job {job_id} differs in {', '.join(found)} and was cancelled"
@@ -178,28 +179,6 @@ class Service:
         # A requeue sets the submit time anew: the first row has the person's own.
         first = min(runs, key=lambda run: run.submit_time, default=None)
         return None if first is None else _accepted_run(first)
-
-
-def asked_shape(request: m.SubmitRequest) -> Shape:
-    return Shape(
-        account=request.account,
-        qos=request.qos,
-        partition=request.partition,
-        nodes=request.nodes,
-        gpus=request.nodes * request.gpus_per_node,
-        time_limit_minutes=request.time_limit_minutes,
-    )
-
-
-def job_shape(job: m.QueueJob) -> Shape:
-    return Shape(
-        account=job.account,
-        qos=job.qos,
-        partition=job.partition,
-        nodes=job.nodes,
-        gpus=job.gpus,
-        time_limit_minutes=job.time_limit_minutes,
-    )
 
 
 def accepted(job: m.QueueJob) -> m.AcceptedJob:

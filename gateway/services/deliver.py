@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
-from gateway.core.readback import Shape, differences
+from gateway.core.readback import differences
 from gateway.errors import BadMessage, BrokerRefused, BrokerSilent, BrokerUnreachable
 from gateway.services import joblines
 from gateway.store import events, jobs, polls, submissions
@@ -19,6 +19,7 @@ from gateway.store.submissions import SubmissionRow
 from gateway.store.uow import Begin
 from gateway.wire import codec
 from gateway.wire import messages as m
+from gateway.wire.shapes import asked_shape, shape_of
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -142,7 +143,7 @@ class _Attempt:
     def _accepted(self, accepted: m.AcceptedJob, request: m.SubmitRequest) -> Outcome:
         # Found in accounting only, it is over: it says no output, and nothing can be stopped.
         listed = accepted.output is not None
-        differs = differences(_asked(request), _got(accepted)) if listed else ()
+        differs = differences(asked_shape(request), shape_of(accepted)) if listed else ()
         if differs and not self._cancelled(accepted, request.user):
             return self._put_back(Outcome.UNKNOWN, "accepted_differs")
         row = joblines.accepted_row(
@@ -251,25 +252,3 @@ def _job_id(session: "Session", row: dict[str, object], *, now: datetime) -> int
 
 def _unseen(session: "Session", key: dict[str, object]) -> bool:
     return jobs.id_of(session, **key) is None  # type: ignore[arg-type]
-
-
-def _asked(request: m.SubmitRequest) -> Shape:
-    return Shape(
-        account=request.account,
-        qos=request.qos,
-        partition=request.partition,
-        nodes=request.nodes,
-        gpus=request.nodes * request.gpus_per_node,
-        time_limit_minutes=request.time_limit_minutes,
-    )
-
-
-def _got(accepted: m.AcceptedJob) -> Shape:
-    return Shape(
-        account=accepted.account,
-        qos=accepted.qos,
-        partition=accepted.partition,
-        nodes=accepted.nodes,
-        gpus=accepted.gpus,
-        time_limit_minutes=accepted.time_limit_minutes,
-    )

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from gateway.broker.checks import check_submit
-from gateway.broker.service import accepted, asked_shape, job_shape
+from gateway.broker.service import accepted
 from gateway.core.limits import partition_refusal, time_limit_refusal
 from gateway.core.readback import differences
 from gateway.errors import BrokerRefused
@@ -12,6 +12,7 @@ from gateway.testing.fakecluster import BEGIN, FakeCluster
 from gateway.testing.fakejobs import FakeJob
 from gateway.testing.fakesite import FakePartition
 from gateway.wire import messages as m
+from gateway.wire.shapes import asked_shape, shape_of
 
 __all__ = ["BEGIN", "FakeBroker"]
 
@@ -155,7 +156,7 @@ class FakeBroker(FakeCluster):
         job = self._new_job(request, job_id=self._next_id)
         self._next_id += 1
         found = fakejobs.queue_job(job)
-        if differences(asked_shape(request), job_shape(found)):
+        if differences(asked_shape(request), shape_of(found)):
             raise BrokerRefused("differs", code="accepted_differs")
         self.jobs[job.job_id] = job
         return accepted(found)

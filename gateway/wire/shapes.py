@@ -1,0 +1,26 @@
+"""The shape of a job as each message tells it: both ends of the socket compare it."""
+
+from gateway.core.readback import Shape
+from gateway.wire import messages as m
+
+
+def asked_shape(request: m.SubmitRequest) -> Shape:
+    return Shape(
+        account=request.account,
+        qos=request.qos,
+        partition=request.partition,
+        nodes=request.nodes,
+        gpus=request.nodes * request.gpus_per_node,
+        time_limit_minutes=request.time_limit_minutes,
+    )
+
+
+def shape_of(job: m.QueueJob | m.AcceptedJob) -> Shape:
+    return Shape(
+        account=job.account,
+        qos=job.qos,
+        partition=job.partition,
+        nodes=job.nodes,
+        gpus=job.gpus,
+        time_limit_minutes=job.time_limit_minutes,
+    )
