@@ -103,7 +103,8 @@ class Instance:
         record = self.running()
         if record is None:
             raise DevclusterError("The development cluster is down: start it with `cluster up`")
-        words = ["nsenter", "-t", str(record.init.pid), "-m", "-p", "-n", "-u", "-i", "-w/"]
+        words = ["nsenter", "-t", str(record.init.pid), "-m", "-p", "-n", "-u", "-i"]
+        words += ["-r", "-w/"]  # its root: the namespace's own is another where we are in a chroot
         if node is not None:
             words += ["nsenter", "-t", self._holder(node), "-n", "-u"]
         name, uid, gid, folder = self._account(user or "root", Path(record.rootfs))
