@@ -1,13 +1,15 @@
 """`python -m contrib.demo up|down`: what `make demo` and `make demo-down` run."""
 
 import os
+import shlex
 import sys
 import time
 import uuid
 from pathlib import Path
 
-from contrib.demo.api import Api
+from contrib.demo.api import Api, ApiError
 from contrib.demo.portal import ADMINISTRATOR, Portal
+from contrib.devcluster.errors import DevclusterError
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"}
 JOB = {
@@ -42,8 +44,18 @@ def up(home: Path) -> int:
     for entry in portal.logins():
         note = "  (administrator)" if entry.login == ADMINISTRATOR else ""
         say(f"  {entry.login:12} {entry.password}{note}")
-    say("\nEnd it all with `make demo-down`.")
+    say("\nLook closer: export SLUICE_HOME=" + shlex.quote(str(home)))
+    say("  .venv/bin/sluice doctor; .venv/bin/sluice cluster exec -- squeue")
+    say("End it all with `make demo-down`.")
     return 0 if state == "COMPLETED" else 1
+
+
+def down(home: Path) -> int:
+    """End everything, and say what stays."""
+    Portal(home, say=say).stop()
+    if home.is_dir():
+        say(f"Ended. The portal's database and logs stay in {home}")
+    return 0
 
 
 def follow(api: Api) -> str:
@@ -51,6 +63,8 @@ def follow(api: Api) -> str:
     submission = api.post("/submissions", JOB, key=str(uuid.uuid4()))
     job_id = submission.get("job_id")
     while job_id is None:
+        if submission["state"] == "refused":
+            raise RuntimeError(f"The cluster refused the job: {submission['message']}")
         time.sleep(0.5)
         submission = api.get(f"/submissions/{submission['id']}")
         job_id = submission.get("job_id")
@@ -67,19 +81,20 @@ def follow(api: Api) -> str:
 
 
 def main() -> int:
-    home = Path(os.environ.get("SLUICE_HOME", ".sluice")).absolute()
+    home = Path(os.environ.get("SLUICE_HOME") or ".sluice").absolute()
     match sys.argv[1:]:
         case ["up"]:
-            if os.geteuid() != 0:
-                say("The demo starts a real Slurm in namespaces of its own: run `make demo` as")
-                say("root, or `make dev` for the pages with a pretended Slurm.")
-                return 2
-            return up(home)
+            act = up
         case ["down"]:
-            Portal(home, say=say).stop()
-            return 0
-    say("usage: python -m contrib.demo up|down")
-    return 2
+            act = down
+        case _:
+            say("usage: python -m contrib.demo up|down")
+            return 2
+    try:
+        return act(home)
+    except (ApiError, DevclusterError, OSError, RuntimeError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ PEOPLE = (
     ("biolab-1", "researcher"),
 )
 ADMINISTRATOR = "admin-1"
+LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
+SHOWN_LINES = 15
 
 ENVIRONMENTS = """\
 [[environment]]
@@ -63,11 +65,14 @@ class Portal:
 
     def start(self, *, with_torch: bool = True, port: int = 8000) -> None:
         """Bring up what is not up yet. Safe to call again."""
+        self._require_short_path()
         self.home.mkdir(parents=True, exist_ok=True)
         self.cluster.up(say=self._say)
         if with_torch:
             cache = paths.cache_folder()
             torchenv.ensure(cache, rootfs.ensure(cache, self._say), self._say, allow_cuda=False)
+        if not self.running():
+            self._say("Starting the portal: database, sample people, processes")
         (self.home / "environments.toml").write_text(ENVIRONMENTS)
         self._sluice("db", "upgrade")
         self._add_people()
@@ -136,6 +141,16 @@ class Portal:
         if done.returncode != 0:
             raise RuntimeError(f"sluice {' '.join(words)}: {done.stderr.strip()}")
 
+    def _require_short_path(self) -> None:
+        """The kernel takes no longer address of a socket; said before anything is started."""
+        socket_path = os.fsencode(self.home / "run" / "broker.sock")
+        if len(socket_path) > LONGEST_SOCKET:
+            allowed = LONGEST_SOCKET - len(socket_path) + len(os.fsencode(self.home))
+            raise RuntimeError(
+                f"SLUICE_HOME is too long for a Unix socket in it: at most {allowed} bytes, "
+                f"but it is {self.home}"
+            )
+
     def _add_people(self) -> None:
         if self._logins.exists():
             return
@@ -152,11 +167,13 @@ class Portal:
             for template in ("ddp", "single-gpu"):
                 for script in sorted((ROOT / "sbatch_templates" / template / "demo").glob("*.py")):
                     into = f"demo/{template}"
-                    self.cluster.run(
+                    done = self.cluster.run(
                         ["sh", "-c", f"mkdir -p {into} && cat > {into}/{script.name}"],
                         user=login,
                         stdin=script.read_text(),
                     )
+                    if done.returncode != 0:
+                        raise RuntimeError(f"No script for {login}: {done.stderr.strip()}")
 
     def _start_processes(self, port: int) -> None:
         logs = self.home / "logs"
@@ -181,16 +198,19 @@ class Portal:
     def _wait_until_ready(self, *, seconds: float = 60) -> None:
         """Ready: pages are served, and the worker has read the policy and the nodes."""
         until = time.monotonic() + seconds
-        last: Exception | None = None
+        last = ""
         while time.monotonic() < until:
             try:
                 if self.api("nlp-1").get("/offer")["groups"]:
                     return
-            except Exception as error:  # refused, not yet signed in, empty …
-                last = error
+                last = "it has read no groups from Slurm"
+            except Exception as error:  # refused, not yet signed in …
+                last = str(error)
             time.sleep(0.3)
-        tail = (self.home / "logs" / "up.log").read_text(errors="replace")[-2000:]
-        raise RuntimeError(f"The portal did not become ready ({last!r}). Its log ends:\n{tail}")
+        log = self.home / "logs" / "up.log"
+        lines = [x for x in log.read_text(errors="replace").splitlines() if "signed_in" not in x]
+        tail = "\n".join(f"  {line}" for line in lines[-SHOWN_LINES:])
+        raise RuntimeError(f"The portal did not become ready: {last}. {log} ends:\n{tail}")
 
 
 def free_port(wanted: int) -> int:

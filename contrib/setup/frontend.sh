@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 vendor=gateway/web/static/vendor
 rm -rf "$vendor.new"
 mkdir -p "$vendor.new"

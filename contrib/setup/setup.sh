@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Put everything that development needs into .venv/ of the checkout. Safe to run again: a step
-# whose inputs did not change is skipped.
+# whose inputs did not change is skipped. With --run only what the demo and `make dev` need: the
+# browser and the shell linter are for tests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,6 +19,12 @@ retry() {
     die "'$*' failed three times. It was for: $purpose"
 }
 
+# Quiet, and without a line for each package that one of several local indexes does not have.
+pip() {
+    .venv/bin/pip -q --disable-pip-version-check "$@" \
+        2> >(grep -v 'is ignored: it is neither a file nor a directory' >&2)
+}
+
 needs_package() { # command or file, Debian package
     case $1 in
         /*) [ -e "$1" ] ;;
@@ -30,14 +37,18 @@ needs_package git git
 needs_package python3 python3
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 needs_package npm npm
-needs_package chromium chromium
-needs_package shellcheck shellcheck
-needs_package /usr/share/fonts/opentype/noto fonts-noto-cjk
+if [ "${1:-}" != --run ]; then
+    needs_package chromium chromium
+    needs_package shellcheck shellcheck
+    needs_package /usr/share/fonts/opentype/noto fonts-noto-cjk
+fi
 if [ ${#missing[@]} -gt 0 ]; then
     [ "$(id -u)" = 0 ] || die "please install first: apt-get install ${missing[*]}"
     say "installing Debian packages: ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
     retry "the list of Debian packages" apt-get update -qq
+    LC_ALL=C apt-get install --no-install-recommends --assume-no "${missing[@]}" 2>/dev/null |
+        grep -E 'newly installed|^Need to get|additional disk space' | sed 's/^/  /' >&2 || true
     retry "the tools that set-up and the browser tests need" \
         apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
@@ -60,8 +71,8 @@ stamp() {
 
 if ! fresh .venv/setup.stamp setup.cfg pyproject.toml; then
     say "Python packages into .venv/"
-    [ -x .venv/bin/python ] || "$python" -m venv .venv
-    retry "the Python packages of Sluice and its tests" .venv/bin/pip install -q -e '.[test]'
+    [ -x .venv/bin/pip ] || "$python" -m venv .venv
+    retry "the Python packages of Sluice and its tests" pip install -e '.[test]'
     stamp .venv/setup.stamp setup.cfg pyproject.toml
 fi
 
