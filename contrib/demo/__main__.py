@@ -95,6 +95,9 @@ def main() -> int:
     except (ApiError, DevclusterError, OSError, RuntimeError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted; `make demo-down` ends what is running.", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

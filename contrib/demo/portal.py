@@ -129,7 +129,7 @@ class Portal:
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "SLUICE_HOME": str(self.home), "SLUICE_CLUSTER_NAME": "dev"}
 
-    def _sluice(self, *words: str, stdin: str = "") -> None:
+    def _sluice(self, *words: str, stdin: str = "") -> str:
         done = subprocess.run(  # noqa: S603
             [SLUICE, *words],
             input=stdin,
@@ -140,6 +140,7 @@ class Portal:
         )
         if done.returncode != 0:
             raise RuntimeError(f"sluice {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
 
     def _require_short_path(self) -> None:
         """The kernel takes no longer address of a socket; said before anything is started."""
@@ -154,13 +155,18 @@ class Portal:
     def _add_people(self) -> None:
         if self._logins.exists():
             return
+        # an earlier start that was interrupted here may have added some
+        there = {line.split("\t")[0] for line in self._sluice("user", "list").splitlines()}
         logins: dict[str, str] = {}
         for login, role in (*PEOPLE, (ADMINISTRATOR, "administrator")):
             logins[login] = secrets.token_urlsafe(9)
-            words = ("user", "add", login, "--unix-user", login, "--name", login, "--role", role)
-            self._sluice(*words, "--password-stdin", stdin=logins[login])
-        self._logins.touch(mode=0o600)
-        self._logins.write_text(json.dumps(logins, indent=1))
+            new = ("add", login, "--unix-user", login, "--name", login, "--role", role)
+            words = ("passwd", login) if login in there else new
+            self._sluice("user", *words, "--password-stdin", stdin=logins[login])
+        fresh = self._logins.with_suffix(".new")
+        fresh.touch(mode=0o600)
+        fresh.write_text(json.dumps(logins, indent=1))
+        fresh.replace(self._logins)
 
     def _put_demo_scripts(self) -> None:
         for login, _ in PEOPLE:
