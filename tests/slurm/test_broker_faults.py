@@ -212,9 +212,11 @@ def test_two_posts_of_one_form_are_one_job(cluster_site, broker):
 
 def test_a_caller_with_another_uid_is_refused(cluster, broker_process):
     code = (
-        "import http.client, socket, sys\n"
+        "import contextlib, http.client, socket\n"
         "c = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX)\n"
-        "c.sock.connect('/run/sluice/broker.sock'); c.request('POST', '/v1/queue', b'{}')\n"
+        "c.sock.connect('/run/sluice/broker.sock')\n"
+        # The broker turns a stranger away at once, perhaps before all is sent.
+        "with contextlib.suppress(BrokenPipeError): c.request('POST', '/v1/queue', b'{}')\n"
         "r = c.getresponse(); print(r.status, r.read().decode())\n"
     )
     done = cluster.run(["/usr/bin/python3", "-c", code], user="nlp-1")
