@@ -20,6 +20,14 @@ _OPTIONAL = {"environment": "none", "gpu_type": ""}
 _BESIDES = {"gpus_per_node", "environment_path"}
 
 
+class BadFields(BadMessage):
+    """The body is an object, but not one that was described: `fields` says where and why."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__(f"{sorted(fields.items())}", code="bad_request")
+        self.fields = fields
+
+
 def body(request: Request) -> dict[str, Any]:
     """The JSON object of a request; raises BadMessage for anything else."""
     try:
@@ -33,9 +41,10 @@ def body(request: Request) -> dict[str, Any]:
 
 def text(found: Mapping[str, Any], name: str) -> str:
     value = found.get(name)
-    if not isinstance(value, str):
-        raise BadMessage(f"{name} must be a text", code="bad_request")
-    return _whole(value)
+    wrong = "not_a_text" if not isinstance(value, str) else _wrong(value)
+    if wrong or not isinstance(value, str):
+        raise BadFields({name: wrong})
+    return value
 
 
 def ask(found: Mapping[str, Any]) -> Ask:
@@ -44,12 +53,17 @@ def ask(found: Mapping[str, Any]) -> Ask:
     Numbers may come as numbers. A field that is not known is refused, since it would be
     left out in silence otherwise.
     """
-    unknown = found.keys() - {*_ASK_TEXTS, "values"}
     values = found.get("values", {})
-    if unknown or not isinstance(values, dict):
-        raise BadMessage(f"unknown fields {sorted(unknown)}", code="bad_request")
-    texts = {name: _typed(found.get(name, _OPTIONAL.get(name, ""))) for name in _ASK_TEXTS}
-    return Ask(values={str(name): _typed(value) for name, value in values.items()}, **texts)
+    if not isinstance(values, dict):
+        raise BadFields({"values": "not_an_object"})
+    given = {name: found.get(name, _OPTIONAL.get(name, "")) for name in _ASK_TEXTS}
+    named = given | {f"values.{name}": value for name, value in values.items()}
+    faults = {name: _wrong(value) for name, value in named.items()}
+    faults |= dict.fromkeys(found.keys() - {*_ASK_TEXTS, "values"}, "unknown_field")
+    if any(faults.values()):
+        raise BadFields({name: code for name, code in faults.items() if code})
+    texts = {name: _typed(value) for name, value in given.items()}
+    return Ask(values={name: _typed(value) for name, value in values.items()}, **texts)
 
 
 def require_known(ask: Ask, template: Template | None) -> None:
@@ -57,7 +71,7 @@ def require_known(ask: Ask, template: Template | None) -> None:
     known = {one.name for one in template.manifest.fields} if template else ask.values.keys()
     unknown = ask.values.keys() - known - _BESIDES
     if unknown:
-        raise BadMessage(f"unknown values {sorted(unknown)}", code="bad_request")
+        raise BadFields({f"values.{name}": "unknown_field" for name in sorted(unknown)})
 
 
 def dump(value: Any) -> Any:
@@ -108,17 +122,19 @@ def templates(found: Iterable[Template]) -> list[dict[str, Any]]:
     ]
 
 
-def _typed(value: object) -> str:
+def _wrong(value: object) -> str:
+    """What is wrong with a field's value, as a code; empty when nothing is."""
+    if isinstance(value, int):
+        return ""
+    if not isinstance(value, str):
+        return "not_a_value"
+    # JSON can spell half a character (\\ud800), which no file and no database can hold.
+    halves = any("\ud800" <= character <= "\udfff" for character in value)
+    return "half_character" if halves else ""
+
+
+def _typed(value: str | int) -> str:
     """As a person would have typed it."""
     if isinstance(value, bool):
         return "true" if value else ""
-    if isinstance(value, str | int):
-        return _whole(str(value))
-    raise BadMessage("a field must be a text or a number", code="bad_request")
-
-
-def _whole(value: str) -> str:
-    """JSON can spell half a character (\\ud800), which no file and no database can hold."""
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise BadMessage("half a character", code="bad_request")
-    return value
+    return str(value)

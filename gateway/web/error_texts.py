@@ -46,6 +46,11 @@ ERROR_TEXTS = {
 
 PROBLEM_TEXTS = {
     "required": _l("Fill this in."),
+    "unknown_field": _l("There is no field of this name."),
+    "not_a_text": _l("A text is wanted here."),
+    "not_a_value": _l("A text or a number is wanted here."),
+    "not_an_object": _l("An object of names and values is wanted here."),
+    "half_character": _l("A character here is not whole."),
     "not_a_number": _l("Type a whole number."),
     "not_an_integer": _l("Type a whole number."),
     "out_of_range": _l("From %(min)s to %(max)s."),

@@ -1,6 +1,7 @@
 """Errors as pages: what happened, what was kept, what to do. Never an exception's text."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import structlog
 from flask import Flask, jsonify, make_response, redirect, render_template, request, url_for
@@ -10,6 +11,7 @@ from werkzeug.exceptions import HTTPException, Unauthorized
 
 from gateway.errors import GatewayError, Refused
 from gateway.web.access import viewer_or_none
+from gateway.web.apijson import BadFields
 from gateway.web.messages import error_sentence, sentence
 from gateway.web.texts import gettext
 from gateway.web.views import kept
@@ -35,7 +37,7 @@ class Failed:
     status: int
     code: str
     text: str
-    field: str | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def init_failures(app: Flask) -> None:
@@ -50,8 +52,16 @@ def _ours(error: GatewayError) -> ResponseReturnValue:
     if error.status >= 500:
         log.error("request_failed", code=error.code, path=request.path, detail=str(error))
     status = 429 if error.code == "too_many_attempts" else error.status
-    field = error.field if isinstance(error, Refused) else None
-    return tell(Failed(status, error.code, error_sentence(error), field))
+    return tell(Failed(status, error.code, error_sentence(error), _fields(error)))
+
+
+def _fields(error: GatewayError) -> dict[str, str]:
+    """What is said at which field of the request."""
+    if isinstance(error, BadFields):
+        return {name: sentence(code) for name, code in error.fields.items()}
+    if isinstance(error, Refused) and error.field:
+        return {error.field: error_sentence(error)}
+    return {}
 
 
 def _forged(_error: CSRFError) -> ResponseReturnValue:
@@ -93,9 +103,7 @@ def _bug(error: Exception) -> ResponseReturnValue:
 def tell(failed: Failed) -> ResponseReturnValue:
     """As JSON, as a line above the page, or as a page: as the caller can use it."""
     if _wants_json():
-        body = {"code": failed.code, "message": failed.text, "fields": {}}
-        if failed.field:
-            body["fields"] = {failed.field: failed.text}
+        body = {"code": failed.code, "message": failed.text, "fields": failed.fields}
         return jsonify(body), failed.status
     if request.headers.get("HX-Request"):
         return _notice(failed.text, failed.status)

@@ -110,6 +110,28 @@ def test_a_body_that_is_not_understood_is_refused(caller: Caller, body: object) 
     assert answer.get_json()["code"] == "bad_request"
 
 
+@pytest.mark.parametrize(
+    ("change", "at"),
+    [
+        ({"typo": "x", "nodes": 1.5}, {"typo", "nodes"}),
+        ({"values": 3}, {"values"}),
+        ({"values": {"script": ["a"]}}, {"values.script"}),
+        ({"values": {"script": "a.py", "scirpt": "b.py"}}, {"values.scirpt"}),
+        ({"name": "\ud800"}, {"name"}),
+    ],
+)
+def test_a_wrong_field_is_named(caller: Caller, change: dict[str, Any], at: set[str]) -> None:
+    answer = caller.post("/submissions", ASK | change)
+    assert answer.status_code == 400
+    assert set(answer.get_json()["fields"]) == at
+    assert all(answer.get_json()["fields"].values())
+
+
+def test_a_field_that_is_missing_is_named_too(site: Site) -> None:
+    answer = site.app.test_client().post("/api/v1/sessions", json={"login": "nlp-1"})
+    assert set(answer.get_json()["fields"]) == {"password"}
+
+
 def test_the_offer_names_groups_and_templates(caller: Caller) -> None:
     found = caller.get("/offer").get_json()
     assert [group["name"] for group in found["groups"]] == ["nlp"]
