@@ -17,7 +17,10 @@ from gateway.store.uow import Begin, Transaction
 log = structlog.get_logger(__name__)
 
 WINDOW = timedelta(minutes=15)
+# Few for a login from one address, more from everywhere: who only knows a person's name could
+# keep the person out otherwise.
 TRIES_PER_LOGIN = 10
+TRIES_PER_LOGIN_FROM_EVERYWHERE = 100
 TRIES_PER_ADDRESS = 60
 LIFE = {"browser": timedelta(days=14), "api": timedelta(days=365)}
 TOUCH_EVERY = timedelta(minutes=1)
@@ -72,7 +75,7 @@ def sign_in(
             if person is None or person.disabled_at is not None:
                 break
             if stored == seen:
-                signins.forget_failures(session, ids=this.ids, key=_login_key(login))
+                signins.forget_failures(session, ids=this.ids, key=_pair_key(login, address))
                 _open(session, person.id, new, rehashed=rehashed, now=now)
                 return new.token
         seen = stored
@@ -86,7 +89,7 @@ def confirm(viewer: Viewer, password: str, *, address: str, begin: Begin, now: d
     if not passwords.verifies(this.password_hash, password):
         raise Refused("wrong_password", field="old")
     with begin() as session:
-        signins.forget_failures(session, ids=this.ids, key=_login_key(viewer.login))
+        signins.forget_failures(session, ids=this.ids, key=_pair_key(viewer.login, address))
 
 
 def viewer(token: str, *, begin: Begin, now: datetime, read: Begin | None = None) -> Viewer | None:
@@ -143,7 +146,11 @@ def token_hash(token: str) -> str:
 
 def _write_down(login: str, *, address: str, begin: Begin, now: datetime) -> _Try:
     """Count the try as failed before it is judged, or a burst would pass the throttle whole."""
-    limits = {_login_key(login): TRIES_PER_LOGIN, _address_key(address): TRIES_PER_ADDRESS}
+    limits = {
+        _pair_key(login, address): TRIES_PER_LOGIN,
+        _login_key(login): TRIES_PER_LOGIN_FROM_EVERYWHERE,
+        _address_key(address): TRIES_PER_ADDRESS,
+    }
     with begin() as session:
         signins.drop_old_failures(session, before=now - WINDOW)
         for key, limit in limits.items():
@@ -197,6 +204,10 @@ def _touch(held: signins.Held, *, begin: Begin, now: datetime) -> None:
 def _login_key(login: str) -> str:
     # The text typed as a login is now and then a password: it is not kept in the clear.
     return "login:" + hashlib.sha256(login.encode()).hexdigest()
+
+
+def _pair_key(login: str, address: str) -> str:
+    return "pair:" + hashlib.sha256(f"{login}\n{address}".encode()).hexdigest()
 
 
 def _address_key(address: str) -> str:

@@ -83,17 +83,41 @@ def test_a_weak_old_hash_is_made_anew_at_the_next_sign_in(begin: Begin) -> None:
 
 def test_the_eleventh_try_has_to_wait_even_with_the_right_password(begin: Begin) -> None:
     b.add_person(begin)
-    for n in range(signin.TRIES_PER_LOGIN):
+    for _ in range(signin.TRIES_PER_LOGIN):
         with pytest.raises(Refused, match="bad_credentials"):
-            sign_in(begin, password="wrong", address=f"192.0.2.{n}")
+            sign_in(begin, password="wrong")
 
     with pytest.raises(Refused) as refused:
-        sign_in(begin, address="192.0.2.99")
+        sign_in(begin)
     later = NOW + signin.WINDOW + timedelta(seconds=1)
 
     assert refused.value.code == "too_many_attempts"
     assert refused.value.facts == {"seconds": signin.WINDOW.seconds}
     assert sign_in(begin, now=later)
+
+
+def test_who_knows_a_name_cannot_keep_the_person_out(begin: Begin) -> None:
+    b.add_person(begin)
+    for _ in range(signin.TRIES_PER_LOGIN + 2):
+        with pytest.raises(Refused):
+            sign_in(begin, password="wrong", address="203.0.113.9")
+
+    assert sign_in(begin, address="192.0.2.1")
+    with pytest.raises(Refused, match="too_many_attempts"):
+        sign_in(begin, address="203.0.113.9")
+
+
+def test_many_addresses_together_cannot_guess_on(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signin, "TRIES_PER_LOGIN_FROM_EVERYWHERE", 3)
+    b.add_person(begin)
+    for n in range(3):
+        with pytest.raises(Refused, match="bad_credentials"):
+            sign_in(begin, password="wrong", address=f"192.0.2.{n}")
+
+    with pytest.raises(Refused, match="too_many_attempts"):
+        sign_in(begin, address="203.0.113.9")
 
 
 def test_one_address_cannot_try_many_logins(begin: Begin) -> None:
