@@ -16,7 +16,7 @@ from gateway.wire import messages as m
 T = TypeVar("T")
 
 # Rows that were parsed before: two polls apart a thousand nodes are mostly the same text.
-_REMEMBERED = 8192
+_REMEMBERED = 4096
 
 
 def _facts(model: type[Base]) -> Any:

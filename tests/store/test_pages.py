@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from gateway.store import snapshot
 from gateway.store.queries import job as job_queries
-from gateway.store.queries.cluster import cluster, in_service, qos
+from gateway.store.queries.cluster import cluster, in_service
 from gateway.store.queries.health import health, poll
 from gateway.store.queries.people import choices, groups, members, people
 from gateway.store.uow import Begin
@@ -139,7 +140,7 @@ def test_what_the_poll_stored_comes_back_as_it_was(begin: Begin, read: Begin) ->
     b.add_cluster(begin, qos_list=(given,))
 
     with read() as session:
-        assert qos(session) == (given,)
+        assert snapshot.qos(session) == (given,)
 
 
 def test_health_counts_what_waits(begin: Begin, read: Begin) -> None:

@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import Column, Select, func, select
+from sqlalchemy.orm import Session
 
 from gateway.core.states import JobState
-from gateway.store.models import NodeNow, PartitionNow, QosNow, QueueNow
-from gateway.store.queries.facts import from_facts
+from gateway.store import snapshot
+from gateway.store.models import QueueNow, table_of
 from gateway.store.queries.health import PollRow, poll
-from gateway.wire.messages import Node, Partition, Qos
+from gateway.wire.messages import Node, Partition
 
 MOST_SUMS = 100
 _PENDING = tuple(state.value for state in JobState if state.is_pending)
@@ -77,36 +78,41 @@ class Cluster:
     cluster_poll: PollRow | None
 
 
+def _sums(by: Column[Any]) -> Select[Any]:
+    jobs, gpus = func.sum(_QUEUE.jobs), func.sum(_QUEUE.gpus)
+    return (
+        select(by, jobs, gpus, func.min(_QUEUE.oldest_eligible))
+        .where(_QUEUE.state.in_(_PENDING))
+        .group_by(by)
+        .order_by(gpus.desc(), jobs.desc(), by)
+        .limit(MOST_SUMS)
+    )
+
+
+_QUEUE = table_of(QueueNow).c
+_BY_PARTITION, _BY_TYPE = _sums(_QUEUE.partition), _sums(_QUEUE.gpu_type)
+_BY_GROUP, _BY_REASON = _sums(_QUEUE.group_name), _sums(_QUEUE.reason)
+
+
 def cluster(session: Session) -> Cluster:
     """All of the cluster page. It reads sums, never the jobs."""
     cards = nodes(session)
-    by_type = _waiting(session, QueueNow.gpu_type)
+    by_type = _waiting(session, _BY_TYPE)
     return Cluster(
         types=_types(cards, by_type),
         nodes=cards,
-        partitions=partitions(session),
-        waiting_by_partition=_waiting(session, QueueNow.partition),
+        partitions=snapshot.partitions(session),
+        waiting_by_partition=_waiting(session, _BY_PARTITION),
         waiting_by_type=by_type,
-        waiting_by_group=_waiting(session, QueueNow.group),
-        waiting_by_reason=_waiting(session, QueueNow.reason),
+        waiting_by_group=_waiting(session, _BY_GROUP),
+        waiting_by_reason=_waiting(session, _BY_REASON),
         queue_poll=poll(session, "queue"),
         cluster_poll=poll(session, "cluster"),
     )
 
 
 def nodes(session: Session) -> tuple[NodeCard, ...]:
-    facts = session.scalars(select(NodeNow.facts).order_by(NodeNow.name))
-    return tuple(_card(from_facts(Node, one)) for one in facts)
-
-
-def partitions(session: Session) -> tuple[Partition, ...]:
-    facts = session.scalars(select(PartitionNow.facts).order_by(PartitionNow.name))
-    return tuple(from_facts(Partition, one) for one in facts)
-
-
-def qos(session: Session) -> tuple[Qos, ...]:
-    facts = session.scalars(select(QosNow.facts).order_by(QosNow.name))
-    return tuple(from_facts(Qos, one) for one in facts)
+    return tuple(_card(one) for one in snapshot.nodes(session))
 
 
 def in_service(state: str) -> bool:
@@ -144,17 +150,7 @@ def _use(name: str, cards: list[NodeCard], waiting: WaitSum | None) -> TypeUse:
     )
 
 
-def _waiting(
-    session: Session, word: InstrumentedAttribute[str] | InstrumentedAttribute[str | None]
-) -> tuple[WaitSum, ...]:
-    jobs, gpus = func.sum(QueueNow.jobs), func.sum(QueueNow.gpus)
-    query = (
-        select(word, jobs, gpus, func.min(QueueNow.oldest_eligible))
-        .where(QueueNow.state.in_(_PENDING))
-        .group_by(word)
-        .order_by(gpus.desc(), jobs.desc(), word)
-        .limit(MOST_SUMS)
-    )
+def _waiting(session: Session, query: Select[Any]) -> tuple[WaitSum, ...]:
     return tuple(
         WaitSum(found, int(jobs), int(gpus), oldest)
         for found, jobs, gpus, oldest in session.execute(query)

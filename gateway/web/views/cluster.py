@@ -37,7 +37,7 @@ class NodeView:
     name: str
     gpu_type: str | None
     kind: str
-    cards: list[str]
+    cards: tuple[str, ...]
     words: str
     reason: str | None
 
@@ -110,7 +110,7 @@ def _type(use: TypeUse) -> TypeView:
 
 def _node(card: NodeCard) -> NodeView:
     node = card.node
-    cards = ["used"] * card.used + ["free"] * card.free + ["down"] * card.down
+    cards = ("used",) * card.used + ("free",) * card.free + ("down",) * card.down
     kind = "up" if card.in_service else ("drain" if "DRAIN" in node.state.upper() else "down")
     if not node.gpus:
         words = gettext("%(used)s of %(all)s CPUs used", used=node.cpus_used, all=node.cpus)
@@ -124,7 +124,7 @@ def _node(card: NodeCard) -> NodeView:
         name=node.name,
         gpu_type=node.gpu_type,
         kind=kind,
-        cards=cards if len(cards) <= MOST_CARDS else [],
+        cards=cards if len(cards) <= MOST_CARDS else (),
         words=words,
         reason=node.reason,
     )
