@@ -75,7 +75,7 @@ def _choose(partial: Path, root: Path, say: Say, *, allow_cuda: bool) -> Downloa
     raise DevclusterError(
         f"No CPU build of PyTorch {TORCH} is on offer here; for the cluster's own Python there is "
         f"{found}. Name an index that has a CPU build in {INDEX_VARIABLE}"
-        + (", or take the large one with --allow-cuda." if older is not None else ".")
+        + (", or take the large one: `sluice cluster torch --allow-cuda`." if older is not None else ".")
     )
 
 
