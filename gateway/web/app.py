@@ -12,6 +12,7 @@ from gateway import logs
 from gateway.brokerclient.client import SocketBroker
 from gateway.brokerclient.port import Broker
 from gateway.config import Settings, assets, load_settings
+from gateway.core.access import Permission
 from gateway.services.environments import load_environments
 from gateway.services.templates import Catalogue
 from gateway.store.uow import Begin, make_begin, make_engine
@@ -21,7 +22,18 @@ from gateway.web.deps import Deps
 from gateway.web.ids import Id
 from gateway.web.security import init_security
 from gateway.web.texts import gettext
-from gateway.web.views import api, auth, cluster, health, help, jobs, search, submissions, submit
+from gateway.web.views import (
+    admin,
+    api,
+    auth,
+    cluster,
+    health,
+    help,
+    jobs,
+    search,
+    submissions,
+    submit,
+)
 
 
 def served() -> Flask:
@@ -55,7 +67,7 @@ def create_app(
     i18n.init_i18n(app, settings)
     _init_templates(app, settings)
     failures.init_failures(app)
-    for module in (auth, submit, submissions, jobs, cluster, search, help, health):
+    for module in (auth, submit, submissions, jobs, cluster, search, help, admin, health):
         app.register_blueprint(module.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
@@ -92,7 +104,13 @@ def menu() -> list[tuple[str, str]]:
         ("submit.new", gettext("Submit")),
         ("jobs.index", gettext("Jobs")),
         ("cluster.index", gettext("Cluster")),
+        *([("admin.index", gettext("Admin"))] if _sees_health() else []),
     ]
+
+
+def _sees_health() -> bool:
+    who = viewer_or_none()
+    return who is not None and who.may(Permission.SEE_HEALTH)
 
 
 def _init_templates(app: Flask, settings: Settings) -> None:

@@ -1,13 +1,13 @@
 """The forms that people post. A form knows shape: lengths, what must be there, which choices were
 on offer. Whether a person may is asked of `core.policy`, as for the API."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
 from flask_wtf import FlaskForm
 from werkzeug.datastructures import MultiDict
-from wtforms import BooleanField, Field, HiddenField, PasswordField, SelectField, StringField
+from wtforms import BooleanField, Field, HiddenField, PasswordField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length, ValidationError
 
 from gateway.core.access import Role
@@ -43,12 +43,25 @@ def _at_most(longest: int) -> Length:
     return Length(max=longest, message=_text(_l("At most %(max)s characters.")))
 
 
-class Choice(SelectField):
-    """One of its choices. WTForms' own check has a text that is not ours to translate."""
+class Choice(StringField):
+    """One of pairs of value and label. Unlike WTForms' SelectField it keeps what was sent as it
+    is, and its fault is a text that we translate. With `judged` another looks whether it may be.
+    """
+
+    def __init__(
+        self,
+        label: str | None = None,
+        validators: Sequence[Any] = (),
+        *,
+        choices: Sequence[tuple[str, str]] = (),
+        judged: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(label, list(validators), **options)
+        self.choices, self.judged = list(choices), judged
 
     def pre_validate(self, form: object) -> None:  # noqa: ARG002  # WTForms calls it so
-        pairs = cast(list[tuple[str, object]], self.choices or [])
-        if self.data not in [value for value, _ in pairs]:
+        if not self.judged and self.data not in [value for value, _ in self.choices]:
             raise ValidationError(str(_l("Choose one of the list.")))
 
 
@@ -126,10 +139,10 @@ class SubmitForm(Posted):
         ]
     )
     template = StringField(_text(_l("Template")), [_needed(), _at_most(64)])
-    group = SelectField(_text(_l("Group")), [_needed()], validate_choice=False)
-    partition = SelectField(_text(_l("Partition")), [_needed()], validate_choice=False)
-    qos = SelectField(_text(_l("QoS")), [_needed()], validate_choice=False)
-    gpu_type = SelectField(_text(_l("GPU type")), validate_choice=False)
+    group = Choice(_text(_l("Group")), [_needed()], judged=True)
+    partition = Choice(_text(_l("Partition")), [_needed()], judged=True)
+    qos = Choice(_text(_l("QoS")), [_needed()], judged=True)
+    gpu_type = Choice(_text(_l("GPU type")), judged=True)
     nodes = StringField(_text(_l("Nodes")), [_needed(), _at_most(20)])
     nproc_per_node = StringField(_text(_l("Processes on each node")), [_needed(), _at_most(20)])
     time_limit = StringField(_text(_l("Time limit")), [_needed(), _at_most(40)])
@@ -137,7 +150,7 @@ class SubmitForm(Posted):
     working_directory = StringField(
         _text(_l("Working folder")), [_needed(), _at_most(_LONGEST_LINE)]
     )
-    environment = SelectField(_text(_l("Environment")), validate_choice=False)
+    environment = Choice(_text(_l("Environment")), judged=True)
 
     def ask(self) -> Ask:
         """Exactly what was sent: a submit is judged on this, never on what we would prefer."""
@@ -199,7 +212,7 @@ def _control(question: Question) -> object:
     needed = [_needed()] if question.required else []
     if question.kind is FieldKind.CHOICE:
         choices = [(one.value, one.value) for one in question.choices]
-        return SelectField(validators=needed, choices=choices, validate_choice=False)
+        return Choice(validators=needed, choices=choices, judged=True)
     return StringField(validators=[*needed, _at_most(_LONGEST_LINE)])
 
 

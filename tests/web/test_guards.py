@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from flask import Flask
+from flask import Flask, g
 from jinja2 import nodes
 
 import gateway
@@ -13,6 +13,7 @@ from gateway.config import assets
 from gateway.core import policy, slurm_errors
 from gateway.core.reasons import REASON_KEYS
 from gateway.core.states import JobState
+from gateway.testing import builders as b
 from gateway.web.access import PUBLIC
 from gateway.web.app import menu
 from gateway.web.event_texts import EVENT_TEXTS
@@ -25,6 +26,7 @@ TEMPLATES = sorted((assets() / "templates").rglob("*.html"))
 PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
+    "admin.people",
     "auth.password",
     "auth.sessions",
     "auth.settings",
@@ -63,6 +65,7 @@ def test_each_page_is_in_the_menu_or_known_not_to_be(app: Flask) -> None:
         if "GET" in (rule.methods or ()) and not rule.endpoint.startswith("api.")
     }
     with app.test_request_context("/"):
+        g.viewer = b.viewer("boss", role="administrator")
         in_menu = {endpoint for endpoint, _ in menu()}
     assert pages == in_menu | NOT_IN_MENU
 
