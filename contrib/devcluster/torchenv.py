@@ -72,10 +72,10 @@ def _choose(partial: Path, root: Path, say: Say, *, allow_cuda: bool) -> Downloa
     older = _offer(lambda: _make_older_environment(partial, root, say), partial, root)
     if older is not None and (allow_cuda or not older.for_cuda):
         return older
+    large = "" if older is None else ", or take the large one: `sluice cluster torch --allow-cuda`"
     raise DevclusterError(
         f"No CPU build of PyTorch {TORCH} is on offer here; for the cluster's own Python there is "
-        f"{found}. Name an index that has a CPU build in {INDEX_VARIABLE}"
-        + (", or take the large one: `sluice cluster torch --allow-cuda`." if older is not None else ".")
+        f"{found}. Name an index that has a CPU build in {INDEX_VARIABLE}{large}."
     )
 
 
