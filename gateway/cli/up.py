@@ -25,6 +25,8 @@ WEB_THREADS = 4
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Inside the development cluster; /run/sluice there is $SLUICE_HOME/run here.
 CLUSTER_PYTHON, CLUSTER_PACKAGE = "/opt/sluice-broker/bin/python", "/opt/sluice"
+CLUSTER_RUN = Path("/run/sluice")
+HOST_ACTS = Path("/var/log/sluice")
 
 
 @click.command()
@@ -138,7 +140,7 @@ def _broker(found: Settings, caller: Account) -> Recipe | None:
         _say("The broker is not started: it needs root to act as the people. Submitting waits.")
         return None
     if cluster is not None:
-        env = _broker_environment(found, caller, Path("/run/sluice"))
+        env = _broker_environment(found, caller, sockets=CLUSTER_RUN, acts=CLUSTER_RUN / "broker")
         env["PYTHONPATH"] = CLUSTER_PACKAGE
         failed = import_module("contrib.devcluster.errors").DevclusterError
 
@@ -152,7 +154,8 @@ def _broker(found: Settings, caller: Account) -> Recipe | None:
     if find_spec("pyslurm") is None:
         _say("The broker is not started: pyslurm is not installed, and no `sluice cluster` is up.")
         return None
-    env = _broker_environment(found, caller, found.home / "run")
+    # Not under the home: its owner, the web's account, could put a link in the way of root.
+    env = _broker_environment(found, caller, sockets=found.home / "run", acts=HOST_ACTS)
     env["PATH"] = os.environ.get("PATH", "/usr/bin:/bin")
     if "SLURM_CONF" in os.environ:
         env["SLURM_CONF"] = os.environ["SLURM_CONF"]
@@ -160,13 +163,15 @@ def _broker(found: Settings, caller: Account) -> Recipe | None:
     return Recipe("broker", lambda: here, env, umask=-1)
 
 
-def _broker_environment(found: Settings, caller: Account, folder: Path) -> dict[str, str]:
+def _broker_environment(
+    found: Settings, caller: Account, *, sockets: Path, acts: Path
+) -> dict[str, str]:
     """Only what the broker reads: it shares no file of settings with the web."""
     given = {name: value for name, value in os.environ.items() if name.startswith("SLUICE_BROKER_")}
     return {
-        "SLUICE_BROKER_ACTS_LOG": str(folder / "broker" / "acts.log"),
+        "SLUICE_BROKER_ACTS_LOG": str(acts / "acts.log"),
         **given,
-        "SLUICE_BROKER_SOCKET": str(folder / found.broker_socket.name),
+        "SLUICE_BROKER_SOCKET": str(sockets / found.broker_socket.name),
         "SLUICE_BROKER_ALLOWED_UIDS": str(caller.uid),
         "SLUICE_CLUSTER_NAME": found.cluster_name,
     }

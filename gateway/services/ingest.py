@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
 from gateway.services import ingest_plan
-from gateway.services.poll import ACCOUNTING, BROKER_ERRORS
+from gateway.services.poll import ACCOUNTING, ACCOUNTING_LATE, BROKER_ERRORS
 from gateway.store import jobs, polls
 from gateway.store.uow import Begin
 from gateway.wire import messages as m
@@ -22,9 +22,24 @@ if TYPE_CHECKING:
 
 FIRST_WINDOW = timedelta(days=1)
 LONGEST_WINDOW = timedelta(hours=6)
-# slurmctld hands records to slurmdbd a little late; later ones are caught by `reconcile`.
+# slurmctld hands records to slurmdbd a little late; LATE_TURN catches those that come later.
 OVERLAP = timedelta(minutes=5)
 _ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One of the two reads of accounting, with a watermark of its own that stays `trails`
+    behind what was read."""
+
+    name: str
+    trails: timedelta
+
+
+FIRST_TURN = Turn(ACCOUNTING, timedelta(0))
+# After an outage of slurmdbd, slurmctld hands over its backlog for a while: what was read too
+# early is read again.
+LATE_TURN = Turn(ACCOUNTING_LATE, timedelta(hours=2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +62,13 @@ def ingest(
     now: datetime,
     backfill: timedelta = FIRST_WINDOW,
     most_windows: int = 20,
+    turn: Turn = FIRST_TURN,
 ) -> IngestReport:
     """Read accounting from the watermark to `now`, a window at a time; what `most_windows` left
     over is read at the next turn. Without a watermark it begins `backfill` ago."""
     with begin() as session:
-        mark = polls.get(session, ACCOUNTING).watermark
-        polls.tried(session, ACCOUNTING, at=now)
+        mark = polls.get(session, turn.name).watermark
+        polls.tried(session, turn.name, at=now)
     report = IngestReport()
     # A clock set back must not turn the window round.
     since = min(mark, now) - OVERLAP if mark else now - backfill
@@ -62,9 +78,11 @@ def ingest(
             answer = _counted(broker, since, until)
         except BROKER_ERRORS as error:
             with begin() as session:
-                polls.failed(session, ACCOUNTING, code=error.code)
+                polls.failed(session, turn.name, code=error.code)
             return replace(report, error_code=error.code)
-        window = store(answer, begin=begin, cluster=cluster, now=now, window=(since, until))
+        window = store(
+            answer, begin=begin, cluster=cluster, now=now, window=(since, until), turn=turn
+        )
         report = _sum(report, window)
         if until >= now:
             break
@@ -79,6 +97,7 @@ def store(
     cluster: str,
     now: datetime,
     window: tuple[datetime, datetime] | None = None,
+    turn: Turn = FIRST_TURN,
 ) -> IngestReport:
     """Store an answer; with `window` the watermark moves with the last rows."""
     changed = held = 0
@@ -92,10 +111,10 @@ def store(
             held += _alarm(session, uncounted, window, cluster=cluster, now=now)
             polls.succeeded(
                 session,
-                ACCOUNTING,
+                turn.name,
                 began=now,
                 at=now,
-                watermark=window[1],
+                watermark=min(window[1], now - turn.trails),
                 error_code="accounting_count_differs" if uncounted else None,
             )
     return IngestReport(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 QUEUE, CLUSTER, POLICY, ACCOUNTING = "queue", "cluster", "policy", "accounting"
+ACCOUNTING_LATE = "accounting_late"
 # What a read of Slurm can end in; anything else is a fault of ours and goes up.
 BROKER_ERRORS = (BrokerRefused, BrokerUnreachable, BrokerSilent)
 

@@ -25,6 +25,7 @@ log = structlog.get_logger()
 RECENT = timedelta(minutes=15)
 CLUSTER_SECONDS = 30.0
 POLICY_SECONDS = 60.0
+LATE_SECONDS = 600.0
 
 
 @dataclass(slots=True)
@@ -97,20 +98,12 @@ def policy(context: Context) -> None:
 
 def ingest(context: Context) -> None:
     """Ended jobs and their runs, from accounting."""
+    _ingest(context, accounting.FIRST_TURN, context.ingest_seconds)
 
-    def read(now: datetime) -> str | None:
-        report = accounting.ingest(
-            begin=context.begin,
-            broker=context.broker,
-            cluster=context.cluster,
-            now=now,
-            backfill=context.backfill,
-        )
-        if report.uncounted:
-            log.error("accounting_count_differs", rows=report.rows, by=report.uncounted)
-        return report.error_code
 
-    _paced(context, poll.ACCOUNTING, context.ingest_seconds, read)
+def ingest_late(context: Context) -> None:
+    """The same once more, for what accounting was told late."""
+    _ingest(context, accounting.LATE_TURN, LATE_SECONDS)
 
 
 def reconcile(context: Context) -> None:
@@ -138,11 +131,29 @@ JOBS = (
     Periodic("cluster", 1.0, cluster),
     Periodic("policy", 1.0, policy),
     Periodic("ingest", 1.0, ingest),
+    Periodic("ingest_late", 10.0, ingest_late),
     Periodic("reconcile", 30.0, reconcile),
     Periodic("reconcile_old", 600.0, reconcile_old),
     Periodic("outbox", 2.0, outbox),
     Periodic("clean_up", 3600.0, clean_up),
 )
+
+
+def _ingest(context: Context, turn: accounting.Turn, base: float) -> None:
+    def read(now: datetime) -> str | None:
+        report = accounting.ingest(
+            begin=context.begin,
+            broker=context.broker,
+            cluster=context.cluster,
+            now=now,
+            backfill=context.backfill,
+            turn=turn,
+        )
+        if report.uncounted:
+            log.error("accounting_count_differs", rows=report.rows, by=report.uncounted)
+        return report.error_code
+
+    _paced(context, turn.name, base, read)
 
 
 def _reconcile(context: Context, *, recent: timedelta | None) -> None:

@@ -478,3 +478,28 @@ def test_a_count_of_gpus_that_is_none_is_unknown(begin, alloc):
     put(begin, record(alloc_tres=alloc, req_tres="cpu=4"))
     with begin() as session:
         assert session.execute(select(t.Run.gpus, t.Run.alloc_tres)).one() == (None, alloc)
+
+
+def test_what_accounting_is_told_an_hour_late_is_read_all_the_same(begin):
+    """slurmctld hands over its backlog only after slurmdbd has come back."""
+    site = portal(begin)
+    told_late = record(end_time=site.now - timedelta(minutes=55), elapsed_seconds=60)
+    known = []
+
+    def accounting(*, since, until):
+        runs = tuple(run for run in known if since <= run.end_time <= until)
+        return m.Accounting(runs=runs, held=(), counted=len(runs))
+
+    site.broker.accounting = accounting
+
+    def turn(which, now):
+        return ingesting.ingest(
+            begin=begin, broker=site.broker, cluster=CLUSTER, now=now, turn=which
+        ).rows
+
+    assert turn(ingesting.FIRST_TURN, site.now) == 0
+    assert turn(ingesting.LATE_TURN, site.now) == 0
+    known.append(told_late)
+    later = site.now + timedelta(minutes=10)
+    assert turn(ingesting.FIRST_TURN, later) == 0
+    assert turn(ingesting.LATE_TURN, later) == 1
