@@ -159,14 +159,17 @@ def _run(words: list[str], script: str) -> subprocess.CompletedProcess[str] | No
     program = shutil.which(words[0])
     if program is None:
         return None
-    return subprocess.run(  # noqa: S603  # fixed words; the script is only read
-        [program, *words[1:]],
-        input=script,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    try:
+        return subprocess.run(  # noqa: S603  # fixed words; the script is only read
+            [program, *words[1:]],
+            input=script,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(words, 1, "", f"{program} took over {_SECONDS} s")
 
 
 def _origin(script: str, line: int, sources: list[Path]) -> tuple[Path, int]:

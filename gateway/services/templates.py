@@ -16,7 +16,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from gateway.core.manifest import BadValue, FieldKind, Manifest, Value
 from gateway.core.manifest_file import BadManifest, Fault, parse_manifest
-from gateway.core.sbatch import directives
+from gateway.core.sbatch import directives, normalise_script
 from gateway.services.environments import Environment, setup_lines
 from gateway.services.template_lint import includes, lint, variables
 from gateway.wire.messages import SubmitRequest
@@ -115,7 +115,7 @@ def render(
         setup=_Trusted("\n".join(setup_lines(environment))),
     )
     shebang, _, rest = body.partition("\n")
-    return "\n".join([shebang, *directives(spec), rest])
+    return normalise_script("\n".join([shebang, *directives(spec), rest])).text
 
 
 class Catalogue:

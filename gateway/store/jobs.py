@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from gateway.store.models import HeldRow, Job, QueueNow, Run, table_of
@@ -181,11 +181,6 @@ def change(session: Session, changes: Sequence[dict[str, Any]]) -> None:
         }
         statement = update(Job).where(Job.id == bindparam("at_id")).values(values)
         session.connection().execute(statement, [_bound(row) for row in rows])
-
-
-def held_count(session: Session, cluster: str) -> int:
-    query = select(func.count()).where(HeldRow.cluster == cluster, HeldRow.settled_at.is_(None))
-    return session.execute(query).scalar_one()
 
 
 def hold_row(
