@@ -46,7 +46,13 @@ def submit(page: Page) -> None:
     page.click("#submit-form .bar-end button[type=submit]:not(.plain)")
 
 
-def shoot(page: Page, name: str) -> None:
-    """A screenshot of the whole page, for the README and for people who look."""
+def shoot(page: Page, name: str, *, height: int | None = None) -> None:
+    """A screenshot of the whole page, or of its upper part, for the README and for people
+    who look."""
     SHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+    size = page.viewport_size
+    if height is None or size is None:
+        page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+        return
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": height}
+    page.screenshot(path=SHOTS / f"{name}.png", full_page=True, clip=clip)

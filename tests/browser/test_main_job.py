@@ -32,7 +32,7 @@ def test_a_member_submits_ddp_and_four_ranks_report(sign_in: SignIn) -> None:
     )
     expect(page.locator("#preview")).to_contain_text("--nodes=2")
     expect(page.locator("#preview")).to_contain_text("two-by-two")
-    shoot(page, "submit")
+    shoot(page, "submit", height=1000)
     submit(page)
 
     page.wait_for_url(re.compile(r"/jobs/\d+"))
@@ -44,7 +44,8 @@ def test_a_member_submits_ddp_and_four_ranks_report(sign_in: SignIn) -> None:
     expect(state).to_contain_text("COMPLETED", timeout=END_MS)
     hosts = set(re.findall(r"rank \d of 4 on (\S+)", output.inner_text()))
     assert len(hosts) == 2
-    shoot(page, "job")
+    output.evaluate("pane => { pane.scrollTop = 0; }")
+    shoot(page, "job", height=1000)
 
     page.goto("/jobs?state=COMPLETED&name=two-by-two")
     expect(page.locator("main")).to_contain_text("two-by-two")
@@ -83,6 +84,34 @@ def test_a_running_job_is_cancelled_from_its_page(sign_in: SignIn) -> None:
     page.locator("main form button").first.click()
     expect(page.locator("#state")).to_contain_text("CANCELLED", timeout=START_MS)
     expect(page.locator("main")).to_contain_text("nlp-2")
+
+
+def test_the_end_of_a_job_is_shown_everywhere_and_disturbs_nothing(sign_in: SignIn) -> None:
+    """Without a reload: the buttons, the allocation and the events; focus and output stay."""
+    page = sign_in("nlp-2")
+    fill_form(
+        page,
+        template="command",
+        group="nlp",
+        time_limit="10",
+        name="short",
+        working_directory="~",
+        **{"v-command": "sh -c 'echo begun; sleep 12'"},
+    )
+    submit(page)
+    page.wait_for_url(re.compile(r"/jobs/\d+"))
+    output, facts, actions = (
+        page.locator(one) for one in ("[data-pane]", "#facts", "#state .actions")
+    )
+    expect(output).to_contain_text("begun", timeout=START_MS)
+    expect(page.locator("#state")).to_contain_text("RUNNING", timeout=START_MS)
+    expect(facts).to_contain_text(re.compile(r"a100-\d|rtx4090-\d|debug-\d"))
+    expect(actions).to_contain_text("Cancel")
+    output.evaluate("pane => { pane.firstChild.marked = true; pane.focus(); }")
+    expect(page.locator("#state")).to_contain_text("COMPLETED", timeout=END_MS)
+    expect(actions).to_be_empty()
+    expect(output).to_be_focused()
+    assert output.evaluate("pane => pane.firstChild.marked"), "the output was drawn anew"
 
 
 def test_a_refusal_by_slurm_is_a_sentence_that_helps(portal: Portal, sign_in: SignIn) -> None:

@@ -71,7 +71,8 @@
           note.textContent = box.dataset.lost;
         }
       }
-      if (pause !== null) setTimeout(round, pause);
+      if (pause === null) toggle.hidden = true; // nothing more comes: nothing to pause
+      else setTimeout(round, pause);
     };
 
     // A job that has just started will write soon: look at full pace again.

@@ -17,7 +17,7 @@ POLLS = {
     "queue": _l("Queue"),
     "cluster": _l("Nodes and partitions"),
     "policy": _l("Groups and QoS"),
-    "ingest": _l("Accounting"),
+    "accounting": _l("Accounting"),
 }
 _LONG_UNSENT_SECONDS = 300
 _LONGEST_RAW = 20_000
