@@ -56,10 +56,14 @@ RINGS = (
 
 def main(names: list[str]) -> int:
     """Run the named rings, or all; 0 when each passed within its budget."""
+    known = [ring.name for ring in RINGS]
+    if unknown := sorted(set(names) - set(known)):
+        print(f"There is no ring {unknown[0]}. The rings are: {', '.join(known)}")
+        return 2
     chosen = [ring for ring in RINGS if not names or ring.name in names]
     if any(ring.needs_root for ring in chosen) and os.geteuid() != 0:
         print("The rings 'slurm' and 'browser' start a real Slurm in namespaces: run as root,")
-        print("or choose rings: python contrib/rings.py static fast store")
+        print("or choose rings: .venv/bin/python contrib/rings.py static fast store")
         return 2
     outcomes: list[tuple[Ring, float, str]] = []
     for ring in chosen:

@@ -70,7 +70,7 @@ class Portal:
         self.cluster.up(say=self._say)
         if with_torch:
             cache = paths.cache_folder()
-            torchenv.ensure(cache, rootfs.ensure(cache, self._say), self._say, allow_cuda=False)
+            torchenv.ensure(cache, rootfs.ensure(cache, self._say), self._say, allow_cuda=True)
         if not self.running():
             self._say("Starting the portal: database, sample people, processes")
         (self.home / "environments.toml").write_text(ENVIRONMENTS)

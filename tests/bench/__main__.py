@@ -1,4 +1,4 @@
-"""`make bench`: every figure of docs/benchmarks.md, one JSON line each. `--only WORD` chooses."""
+"""`make bench`: each figure of docs/benchmarks.md, a JSON line each. `--only` BEGINNING chooses."""
 
 import argparse
 import json
@@ -30,18 +30,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
+    known = [*(f"live/{name}" for name in LIVE), "pages"]
+    if not any(name.startswith(only) for name in known):
+        parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
+    if os.geteuid() != 0 and any(name.startswith(only) for name in known[:-1]):
+        parser.error("the live figures start the development cluster: run as root, or --only pages")
     for line in _lines(only):
         print(json.dumps(line), flush=True)
     return 0
 
 
 def _lines(only: str) -> Iterator[dict[str, object]]:
-    live = {name: measure for name, measure in LIVE.items() if only in f"live/{name}"}
-    if live and os.geteuid() == 0:
+    live = {name: measure for name, measure in LIVE.items() if f"live/{name}".startswith(only)}
+    if live:
         yield from _on_a_portal(live)
-    elif live:
-        print("The live figures need root: they start the development cluster.", file=sys.stderr)
-    if not only or only in "pages":
+    if "pages".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_pages.pages(Path(folder))
 

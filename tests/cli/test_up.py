@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,15 +182,18 @@ def test_what_the_web_process_writes_is_json_without_a_password(home: Path) -> N
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     home.mkdir(exist_ok=True)
-    upgrade(make_engine(load_settings().database_url))
+    engine = make_engine(load_settings().database_url)
+    upgrade(engine)
+    engine.dispose()
     argv = _web_argv(replace(load_settings(), listen=address))
     # A stranger's sign-in, and one that breaks in the middle: here by a table that is gone.
     with subprocess.Popen(argv, env=_environment(load_settings()), stderr=subprocess.PIPE) as web:
         try:
             wait_for(lambda: _status(address, "") == 400)
             assert _status(address, '{"login": "x", "password": "hunter2hunter2"}') == 422
-            with sqlite3.connect(home / "sluice.db") as database:
+            with closing(sqlite3.connect(home / "sluice.db")) as database:
                 database.execute("drop table sign_in_failure")
+                database.commit()
             assert _status(address, '{"login": "x", "password": "hunter2hunter2"}') == 500
         finally:
             web.terminate()
@@ -197,6 +201,28 @@ def test_what_the_web_process_writes_is_json_without_a_password(home: Path) -> N
     events = [json.loads(line)["event"] for line in errors.decode().splitlines()]
     assert {"sign_in_refused", "bug"} <= set(events)
     assert b"hunter2" not in errors
+
+
+def test_idle_connections_keep_nobody_waiting(home: Path) -> None:
+    """Browsers open connections ahead of need: more of them than the web has threads."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        host, port = probe.getsockname()
+    home.mkdir(exist_ok=True)
+    engine = make_engine(load_settings().database_url)
+    upgrade(engine)
+    engine.dispose()
+    argv = _web_argv(replace(load_settings(), listen=f"{host}:{port}"))
+    with subprocess.Popen(argv, env=_environment(load_settings())) as web, ExitStack() as idle:
+        try:
+            wait_for(lambda: _status(f"{host}:{port}", "") == 400)
+            for _ in range(16):
+                idle.enter_context(socket.create_connection((host, port)))
+            began = time.monotonic()
+            assert _status(f"{host}:{port}", "") == 400
+            assert time.monotonic() - began < 3
+        finally:
+            web.terminate()
 
 
 def _status(address: str, body: str) -> int:
