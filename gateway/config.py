@@ -13,6 +13,10 @@ from zoneinfo import ZoneInfo
 from gateway.errors import BadConfiguration
 
 
+# A submission is claimed for three minutes: both time-outs together must be well below that.
+LONGEST_CALL_SECONDS = 60
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What web, worker and the command line need. Paths are absolute."""
@@ -80,7 +84,9 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         poll_seconds=reader.number("poll_seconds", 15.0, low=1, high=600),
         ingest_seconds=reader.number("ingest_seconds", 30.0, low=1, high=3600),
         ingest_days=reader.number("ingest_days", 1.0, low=0, high=3660),
-        broker_timeout_seconds=reader.number("broker_timeout_seconds", 25.0, low=1, high=300),
+        broker_timeout_seconds=reader.number(
+            "broker_timeout_seconds", 25.0, low=1, high=LONGEST_CALL_SECONDS
+        ),
         listen=reader.text("listen", "127.0.0.1:8000"),
         web_workers=int(reader.number("web_workers", 2, low=1, high=64)),
         behind_tls=reader.flag("behind_tls", default=False),
@@ -100,7 +106,9 @@ def load_broker_settings(environ: Mapping[str, str] = os.environ) -> BrokerSetti
         acts_log=Path(reader.text("broker_acts_log", "/var/log/sluice/acts.log")),
         allowed_uids=reader.uids("broker_allowed_uids"),
         min_uid=int(reader.number("broker_min_uid", 1000, low=1, high=2**31)),
-        kill_timeout_seconds=int(reader.number("broker_kill_timeout_seconds", 20, low=1, high=300)),
+        kill_timeout_seconds=int(
+            reader.number("broker_kill_timeout_seconds", 20, low=1, high=LONGEST_CALL_SECONDS)
+        ),
         workers=int(reader.number("broker_workers", 3, low=1, high=64)),
         max_body_bytes=int(
             reader.number("broker_max_body_bytes", 8 * 2**20, low=2**16, high=2**30)
