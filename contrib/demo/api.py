@@ -1,8 +1,8 @@
 """A small client of the portal's JSON API, on the standard library alone."""
 
+import http.client
 import json
-import urllib.error
-import urllib.request
+import urllib.parse
 from typing import Any
 
 
@@ -16,11 +16,14 @@ class ApiError(Exception):
 
 
 class Api:
-    """`token` is a bearer token; without one only signing in works."""
+    """`token` is a bearer token; without one only signing in works. Keeps its connection, so
+    that each thread needs one of its own."""
 
     def __init__(self, address: str, token: str | None = None) -> None:
         self.address = address
         self._token = token
+        where = urllib.parse.urlsplit(address)
+        self._connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
 
     def sign_in(self, login: str, password: str) -> "Api":
         answer = self.post("/sessions", {"login": login, "password": password})
@@ -35,23 +38,24 @@ class Api:
     def _call(
         self, method: str, path: str, body: dict[str, Any] | None, headers: dict[str, str]
     ) -> dict[str, Any]:
-        request = urllib.request.Request(  # noqa: S310  # the address is our own portal's
-            f"{self.address}/api/v1{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", **headers},
-            method=method,
-        )
+        sent = {"Content-Type": "application/json", **headers}
         if self._token:
-            request.add_header("Authorization", f"Bearer {self._token}")
+            sent["Authorization"] = f"Bearer {self._token}"
+        text = None if body is None else json.dumps(body)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-                return dict(json.load(answer))
-        except urllib.error.HTTPError as error:
-            raise ApiError(error.code, _body(error)) from error
+            self._connection.request(method, f"/api/v1{path}", text, sent)
+            answer = self._connection.getresponse()
+            raw = answer.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()  # the next call opens another
+            raise
+        if answer.status >= 400:
+            raise ApiError(answer.status, _body(raw))
+        return dict(json.loads(raw))
 
 
-def _body(error: urllib.error.HTTPError) -> dict[str, Any]:
-    text = error.read().decode(errors="replace")
+def _body(raw: bytes) -> dict[str, Any]:
+    text = raw.decode(errors="replace")
     try:
         return dict(json.loads(text))
     except ValueError:

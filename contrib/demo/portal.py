@@ -98,6 +98,14 @@ class Portal:
         return process is not None and process.alive()
 
     @property
+    def pid(self) -> int:
+        """Of `sluice up`, whose children the three processes are."""
+        process = self._process()
+        if process is None:
+            raise RuntimeError("the portal does not run")
+        return process.pid
+
+    @property
     def address(self) -> str:
         return str(json.loads(self._record.read_text())["address"])
 
