@@ -26,7 +26,7 @@ from gateway.web.views import choices, earlier
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
 # Where a note can stand, by the name of its input and by that of the rules.
 _NOTED = (
-    *((name, name) for name in ASK_FIELDS[2:]),
+    *((name, name) for name in ASK_FIELDS[1:]),
     *((f"{VALUE}{name}", name) for name in (CHOSEN_GPUS, OWN_PATH)),
 )
 
@@ -103,11 +103,9 @@ def view(
     seen = _preview(ask)
     fields, offered = _fields(manifest, ask), choices.offered(offer, ask)
     numbers = choices.numbers(manifest, ask, seen.reading, offered.partition)
-    at_fields = _at_fields(_finished(seen.problems) if problems is None else problems)
-    if problems is not None:
-        typed.validate()
-        at_fields = typed.problems() | at_fields  # what the rules say at a field says more
-    named = {*ASK_FIELDS, CHOSEN_GPUS, OWN_PATH, *(one.name for one in fields)}
+    at_fields = _told(typed, seen.problems, problems)
+    noted = (*_NOTED, *((one.input, one.name) for one in fields))
+    named = {"template", *(name for _, name in noted)}
     return FormView(
         key=typed.form_key.data or str(uuid4()),
         typed=typed,
@@ -130,7 +128,7 @@ def view(
         problems=at_fields,
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
-        noted=(*_NOTED, *((one.input, one.name) for one in fields)),
+        noted=noted,
     )
 
 
@@ -207,6 +205,18 @@ def _preview(ask: Ask) -> previews.Preview:
         catalogue=have.catalogue,
         environments=have.environments,
     )
+
+
+def _told(
+    typed: SubmitForm,
+    seen: tuple[FieldProblem, ...],
+    refused: tuple[FieldProblem, ...] | None,
+) -> dict[str, Shown]:
+    """While somebody types, what is there but wrong; of a refused submit everything."""
+    if refused is None:
+        return _at_fields(_finished(seen))
+    typed.validate()
+    return typed.problems() | _at_fields(refused)  # what the rules say at a field says more
 
 
 def _at_fields(told: tuple[FieldProblem, ...]) -> dict[str, Shown]:

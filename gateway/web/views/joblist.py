@@ -18,6 +18,7 @@ from gateway.web.i18n import zone
 from gateway.web.show import duration, limit_words, reason_text, state_text
 from gateway.web.texts import gettext, ngettext
 from gateway.web.timeline import Share, shares
+from gateway.web.views import statewords
 
 PAGE = 50
 _FILTERS = ("state", "group", "partition", "name", "id", "user", "since", "until")
@@ -68,8 +69,7 @@ class Row:
 def asked(args: Mapping[str, str], viewer: Viewer) -> Asked:
     """Nonsense in a filter is as if it were not there: a saved address must not break."""
     typed = {name: args.get(name, "").strip()[:_LONGEST] for name in (*_FILTERS, *_CARRIED)}
-    if typed["state"] not in list(StateClass):
-        typed["state"] = _state(typed["state"])
+    typed["state"] = statewords.read(typed["state"])
     sort = Sort(typed["sort"]) if typed["sort"] in list(Sort) else Sort.SUBMIT
     filters = JobFilters(
         states=(typed["state"],) if typed["state"] else (),
@@ -265,12 +265,6 @@ def _url(typed: Mapping[str, str], **changes: str | None) -> str:
     return url_for("jobs.index", **{name: text for name, text in wanted.items() if text})
 
 
-def _state(typed: str) -> str:
-    """A class or a state however it is spelt: only capitals throughout mean the one state."""
-    lower = typed.lower()
-    return lower if lower in list(StateClass) and not typed.isupper() else typed.upper()
-
-
 def _number(text: str) -> int | None:
     digits = text.partition("_")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 12 else None
@@ -285,17 +279,6 @@ def _moment(text: str) -> datetime | None:
         return found.astimezone(UTC)
     except (ValueError, OverflowError):  # the calendar's ends lie beyond it in another zone
         return None
-
-
-def states() -> list[tuple[str, str]]:
-    """For the select: the words for several states, then each of Slurm's own."""
-    classes = [
-        (StateClass.PENDING.value, gettext("Waiting")),
-        (StateClass.RUNNING.value, gettext("Running")),
-        (StateClass.FAILED.value, gettext("Failed")),
-        (StateClass.ENDED.value, gettext("Ended")),
-    ]
-    return classes + [(one.value, f"{one.value} – {state_text(one.value)}") for one in JobState]
 
 
 def shows_waiting(asked: Asked) -> bool:

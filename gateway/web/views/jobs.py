@@ -26,7 +26,7 @@ from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.forms import Posted
 from gateway.web.messages import error_sentence
-from gateway.web.views import acting, joblist, jobview, outputs
+from gateway.web.views import acting, joblist, jobview, outputs, statewords
 from gateway.web.views.freshness import fresh
 from gateway.web.views.listview import ListView, waiting_lines
 
@@ -164,7 +164,7 @@ def _list() -> ListView:
         typed=asked.typed,
         groups=choices.groups,
         partitions=choices.partitions,
-        states=joblist.states(),
+        states=statewords.choices(),
         here=joblist.here(),
         waiting=waiting_lines(waiting) if joblist.shows_waiting(asked) else [],
         active=joblist.rows(now_active, who, now) if now_active else [],
