@@ -25,6 +25,9 @@ class Api:
         where = urllib.parse.urlsplit(address)
         self._connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
 
+    def __del__(self) -> None:
+        self._connection.close()
+
     def sign_in(self, login: str, password: str) -> "Api":
         answer = self.post("/sessions", {"login": login, "password": password})
         return Api(self.address, answer["token"])
@@ -51,7 +54,7 @@ class Api:
             raise
         if answer.status >= 400:
             raise ApiError(answer.status, _body(raw))
-        return dict(json.loads(raw))
+        return dict(json.loads(raw)) if raw else {}
 
 
 def _body(raw: bytes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
@@ -50,13 +51,45 @@ def test_owner_leader_colleague_and_stranger(portal: Portal, sign_in: SignIn) ->
     expect(administrator.locator("h1")).to_contain_text("quick")
 
 
-def test_the_cluster_page_counts_cards(sign_in: SignIn) -> None:
+BUSY = (
+    # Who, group, partition, QoS, nodes, GPUs on each. The fourth finds no room.
+    ("nlp-1", "nlp", "a100", "normal", 2, 8),
+    ("vision-1", "vision", "a100", "normal", 1, 4),
+    ("biolab-1", "biolab", "rtx4090", "normal", 1, 6),
+    ("vision-1", "vision", "a100", "normal", 2, 8),
+    ("nlp-2", "nlp", "a100", "normal", 1, 8),
+)
+
+
+@pytest.fixture
+def busy(portal: Portal) -> Iterator[list[int]]:
+    """Jobs of several people, more than there is room for; cancelled afterwards."""
+    made = []
+    for login, group, partition, qos, nodes, gpus in BUSY:
+        values = {"command": "sleep 600", "gpus_per_node": str(gpus)}
+        where = {"group": group, "partition": partition, "qos": qos, "nodes": str(nodes)}
+        ask = {**COMMAND, **where, "name": f"{group}-train", "time_limit": "2:00:00"}
+        answer = portal.api(login).post(
+            "/submissions", {**ask, "values": values}, key=str(uuid.uuid4())
+        )
+        made.append((login, int(answer["job_id"])))
+    yield [job for _, job in made]
+    for login, job in made:
+        portal.api(login).post(f"/jobs/{job}/cancel", {})
+
+
+def test_the_cluster_page_counts_cards(sign_in: SignIn, busy: list[int]) -> None:
     page = sign_in("vision-lead")
     page.goto("/cluster")
     main = page.locator("main")
     for word in ("a100", "rtx4090", "debug"):
         expect(main).to_contain_text(word)
-    shoot(page, "cluster")
+    expect(main.get_by_role("table").filter(has_text="Longest wait").first).to_be_visible(
+        timeout=60_000
+    )
+    expect(main).to_contain_text("0 of 8 free", timeout=60_000)
+    assert busy
+    shoot(page, "cluster", height=840)
 
 
 def test_the_form_works_without_javascript(portal: Portal, sign_in: SignIn) -> None:
