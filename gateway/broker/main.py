@@ -5,7 +5,6 @@ call would delay all the others.
 """
 
 import gc
-import logging
 import os
 import sys
 from collections.abc import Callable, MutableMapping
@@ -15,7 +14,7 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
 
-from gateway.broker import accounts
+from gateway.broker import accounts, log
 from gateway.broker.acts import ActsLog
 from gateway.broker.app import Application
 from gateway.broker.commands import Commands
@@ -38,7 +37,7 @@ _ARRAY_TEXT = "SLURM_BITSTR_LEN"  # 0: a pending array's task list unshortened (
 
 def main() -> None:
     """Read the environment, scrub it, load Slurm's library, serve until ended."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=_FORMAT)
+    log.configure()
     try:
         settings = load_broker_settings()
     except BadConfiguration as error:
@@ -138,6 +137,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "max_requests_jitter": 1000,
             "proc_name": "sluice-broker",
             "loglevel": "warning",
+            "on_starting": log.take_over,
             "limit_request_line": 200,
             "limit_request_fields": 20,
             "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # noqa: S108
@@ -151,8 +151,6 @@ class Server(BaseApplication):  # type: ignore[misc]
     def load(self) -> Application:
         return self._wsgi
 
-
-_FORMAT = '{"time": "%(asctime)s", "level": "%(levelname)s", "event": "%(message)s"}'
 
 if __name__ == "__main__":
     main()

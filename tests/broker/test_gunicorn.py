@@ -2,6 +2,7 @@
 promises (kill timeout, peer credentials, a stale socket) is gunicorn's and the kernel's."""
 
 import contextlib
+import json
 import os
 import socket
 import stat
@@ -20,12 +21,14 @@ PROGRAM = """
 import os, sys, time
 from dataclasses import replace
 from pathlib import Path
+from gateway.broker import log
 from gateway.broker.main import Server
 from gateway.config import BrokerSettings
 from gateway.testing.devbroker import application_of
 from gateway.testing.fakebroker import FakeBroker
 
 folder, uid = Path(sys.argv[1]), int(sys.argv[2])
+log.configure()
 app = application_of(FakeBroker(), folder)
 app = replace(app, allowed_uids=frozenset({uid}), max_body_bytes=100_000, handlers={
     **app.handlers, "nodes": lambda _: time.sleep(60), "qos": lambda _: os._exit(1)})
@@ -128,3 +131,10 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
         while not (tmp_path / "tidied").exists():
             assert time.monotonic() < end
             time.sleep(0.02)
+
+
+def test_what_it_writes_is_json_also_when_a_worker_is_ended(tmp_path):
+    with server(tmp_path) as broker, pytest.raises(BrokerSilent):
+        broker.nodes()
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert any("TIMEOUT" in json.loads(line)["event"] for line in lines)
