@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 from gateway.errors import BadConfiguration
 
-
 # A submission is claimed for three minutes: both time-outs together must be well below that.
 LONGEST_CALL_SECONDS = 60
 
