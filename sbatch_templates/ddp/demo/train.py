@@ -23,15 +23,21 @@ def main() -> None:
     expected = int(os.environ.get("EXPECT_WORLD", world))
     if world != expected:
         sys.exit(f"{expected} ranks were asked for, {world} came")
-    print(f"rank {rank} of {world} on {node()}", flush=True)
+    say(f"rank {rank} of {world} on {node()}")
     check_sum(device)
     loss = train(device, options.steps, options.pause)
     check_equal(loss)
     if rank == 0:
-        print(f"DONE {options.steps} steps, {world} ranks, loss {loss.item():.4f}", flush=True)
+        say(f"DONE {options.steps} steps, {world} ranks, loss {loss.item():.4f}")
     gc.collect()  # gloo's threads must end before the interpreter does (pytorch#179291)
     dist.barrier()
     dist.destroy_process_group()
+
+
+def say(line: str) -> None:
+    """One write a line: `print` makes two, and another rank's line would come between them."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def arguments() -> argparse.Namespace:
@@ -80,7 +86,7 @@ def train(device: torch.device, steps: int, pause: float) -> torch.Tensor:
         loss.backward()
         optimizer.step()
         if dist.get_rank() == 0 and (step % 5 == 0 or step == steps):
-            print(f"step {step} of {steps}, loss {loss.item():.4f}", flush=True)
+            say(f"step {step} of {steps}, loss {loss.item():.4f}")
         time.sleep(pause)
     mean = loss.detach().clone()
     dist.all_reduce(mean)
