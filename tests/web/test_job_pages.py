@@ -267,3 +267,18 @@ def test_an_unexpected_fault_shows_nothing_of_itself(
     assert answer.status_code == 500
     assert "hunter2" not in answer.text
     assert "Something went wrong here, not with you." in answer.text
+
+
+@pytest.mark.parametrize(
+    ("minutes", "sentence"),
+    [(1, "is being read from accounting"), (90, "Slurm may have lost it")],
+)
+def test_a_job_that_slurm_no_longer_speaks_of_is_not_said_to_wait(
+    site: Site, minutes: int, sentence: str
+) -> None:
+    left = site.broker.now - timedelta(minutes=minutes)
+    job = _running(site, state="PENDING", start_time=None, left_queue_at=left)
+    page = site.signed_in().get(f"/jobs/{job}").text
+    assert sentence in page
+    assert "That takes a few seconds" not in page
+    assert "Cancel the job" not in page

@@ -21,6 +21,9 @@ from gateway.web.timeline import Segment, Share, Stretch, segments, shares
 from gateway.web.views import acting, joblist
 from gateway.web.views.freshness import Fresh, fresh
 
+# Accounting is read every half minute: until then a job that left the queue is nothing odd.
+TOLD_SOON = timedelta(minutes=2)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -121,10 +124,10 @@ def _view(
         number=joblist.number(job),
         active=job.active,
         rights=rights,
-        actions=acting.offered(state, job.reason, rights),
+        actions=acting.offered(state, job.reason, rights) if detail.left_queue_at is None else [],
         again=own.row.id if own and own.row.person_id == viewer().person_id else None,
         words=_words(job, state, times),
-        why=reason_text(job.reason) if state.is_pending or _explains(job.reason) else "",
+        why=_why(detail, state, now),
         exit=_exit(job, state),
         estimated_start=job.estimated_start if state.is_pending else None,
         fresh=freshness,
@@ -170,6 +173,21 @@ def _words(job: JobRow, state: JobState, times: JobWaits) -> str:
     if state is JobState.PENDING and job.reason in {"JobHeldUser", "JobHeldAdmin"}:
         return gettext("Held")
     return state_text(job.state)
+
+
+def _why(detail: JobDetail, state: JobState, now: datetime) -> str:
+    """Why it waits; or that Slurm does not speak of it any more, which ends nothing by itself."""
+    job, left = detail.row, detail.left_queue_at
+    if job.active and left is not None:
+        if now - left < TOLD_SOON:
+            return gettext("It has left Slurm's queue. How it ended is being read from accounting.")
+        return gettext(
+            "Slurm's queue has not had this job for %(time)s, and accounting does not tell how "
+            "it ended. Slurm may have lost it: an administrator can look, and you can submit it "
+            "again.",
+            time=duration(now - left),
+        )
+    return reason_text(job.reason) if state.is_pending or _explains(job.reason) else ""
 
 
 def _explains(reason: str | None) -> bool:
