@@ -46,7 +46,13 @@ class Tokens:
             seen_before = os.fstat(handle).st_size > 0
             if not seen_before:
                 _mark(handle)
-            yield Claim(seen_before=seen_before, began=os.fstat(handle).st_mtime)
+            try:
+                yield Claim(seen_before=seen_before, began=os.fstat(handle).st_mtime)
+            except BrokerUnreachable:
+                # Slurm never had it: the next try need not look through the whole queue.
+                if not seen_before:
+                    os.ftruncate(handle, 0)
+                raise
         finally:
             os.close(handle)
 

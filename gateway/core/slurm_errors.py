@@ -95,9 +95,10 @@ _CODES = {
     8000: "missing_time_limit",
 }
 # Connecting failed, or the controller is a standby one, or credentials could not be made.
-_NOTHING_HAPPENED = frozenset({1001, 1007, 1019, 1021, 1800, 1804, 2027, 2131, 6000, 6009, 7000})
+_NOTHING_HAPPENED = frozenset({1001, 1019, 1021, 1800, 1804, 2027, 2131, 6000, 6009, 7000})
+# 1007 (authentication) comes for a reply that cannot be verified as well: the act may be done.
 _UNKNOWN = frozenset(
-    {1000, 1002, 1003, 1004, 1008, 1017, 1018, 1022, 1023, 1801, 1802, 1803, 1805}
+    {1000, 1002, 1003, 1004, 1007, 1008, 1017, 1018, 1022, 1023, 1801, 1802, 1803, 1805}
     | {5003, 5004, 5005}
 )
 # libslurm names the limit on its error output only; the number is 2050 for all of them.

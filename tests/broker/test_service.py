@@ -32,12 +32,15 @@ class ScriptedSlurm:
     comments: bool = True
     read_error: Exception | None = None
     cancel_error: Exception | None = None
+    submit_error: Exception | None = None
     known: dict[int, m.QueueJob] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
     submitted: int = 0
     listed: int = 0
 
     def submit(self, account, asked):
+        if self.submit_error:
+            raise self.submit_error
         self.submitted += 1
         job = FakeJob(self.submitted, asked, account.uid, NOW, NOW, asked.time_limit_minutes)
         self.known[self.submitted] = self.change(queue_job(job))
@@ -127,6 +130,27 @@ def test_a_changed_job_that_cannot_be_cancelled_is_unknown_not_refused(service, 
 def test_a_new_token_needs_no_look_into_the_queue(service, slurm):
     service.submit(request(CAST))
     assert slurm.listed == 0
+
+
+def test_a_token_that_never_reached_slurm_needs_no_look_either(service, slurm):
+    """After an outage thousands are sent again: each look would read the whole queue."""
+    asked = request(CAST)
+    slurm.submit_error = BrokerUnreachable("slurmctld is away")
+    with pytest.raises(BrokerUnreachable):
+        service.submit(asked)
+    slurm.submit_error = None
+    service.submit(asked)
+    assert (slurm.submitted, slurm.listed) == (1, 0)
+
+
+def test_a_token_whose_submit_was_silent_is_looked_for(service, slurm):
+    asked = request(CAST)
+    slurm.submit_error = BrokerSilent("timed out")
+    with pytest.raises(BrokerSilent):
+        service.submit(asked)
+    slurm.submit_error = None
+    service.submit(asked)
+    assert slurm.listed == 1
 
 
 def test_a_token_seen_before_is_looked_for_first(service, slurm):
