@@ -46,7 +46,7 @@ RINGS = (
     Ring(
         "fast",
         (_pytest(*(f"tests/{part}" for part in FAST if (ROOT / "tests" / part).is_dir())),),
-        budget_seconds=180,
+        budget_seconds=400,
     ),
     Ring("store", (_pytest("tests/store", "tests/packaging"),), budget_seconds=180),
     Ring("slurm", (_pytest("tests/slurm"),), budget_seconds=900, needs_root=True),
