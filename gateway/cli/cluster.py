@@ -163,6 +163,8 @@ def _become(argv: list[str]) -> NoReturn:
     """Replace this process, so that signals and the exit code are the command's own."""
     _require_root()
     sys.stdout.flush()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec passes that on
+        signal.signal(number, signal.SIG_DFL)
     os.execvp(argv[0], argv)  # noqa: S606 - built from a list, no shell takes part
 
 

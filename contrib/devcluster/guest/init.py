@@ -52,6 +52,7 @@ class StartError(Exception):
 
 
 def main() -> NoReturn:
+    attend_signals()
     plan = json.loads((HERE / "plan.json").read_text())
     try:
         start(plan)
@@ -60,6 +61,13 @@ def main() -> NoReturn:
     except Exception as failed:  # whatever it is, the machine must hear of it
         note(f"failed: {failed!r}")
     bury_for_ever()
+
+
+def attend_signals() -> None:
+    """Daemons and jobs inherit what is ignored: SIGHUP, where nohup started the cluster."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def start(plan: Plan) -> None:
