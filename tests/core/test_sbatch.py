@@ -16,25 +16,8 @@ from gateway.core.sbatch import (
     parse_directives,
     valid_name,
 )
-from gateway.wire.messages import SubmitRequest
+from gateway.testing.template_samples import SPEC
 
-SPEC = SubmitRequest(
-    token="t0k3n",
-    user="member",
-    name="demo",
-    account="nlp",
-    partition="a100",
-    qos="normal",
-    nodes=2,
-    gpus_per_node=2,
-    cpus_per_task=8,
-    time_limit_minutes=90,
-    working_directory="/home/member/runs",
-    output="/home/member/runs/%x-%j.out",
-    script="",
-    gpu_type="a100",
-    signal="B:USR1@120",
-)
 GOOD = "#!/bin/bash\n#SBATCH --nodes=1\nhostname\n"
 
 
