@@ -18,6 +18,7 @@ from gateway.errors import GatewayError
 from gateway.testing.contracts import Cast
 
 START_SECONDS = 20.0
+QUIET_SECONDS = 60.0  # a node that missed a message is asked again within the minute
 
 
 @dataclass
@@ -65,15 +66,22 @@ class BrokerProcess:
             time.sleep(0.05)
 
     def stop(self) -> None:
+        """Returns when none of its processes is left.
+
+        The launcher ends at once, the broker after its last request; until then it would answer
+        on the socket in place of the next one, and remove that one's socket when it goes.
+        """
         process, self._process = self._process, None
         if process is None:
             return
+        left = _descendants(process.pid)
         process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        if process.poll() is None:
-            process.kill()
-            process.wait(10)
+        process.wait(10)
+        end = time.monotonic() + 10
+        while any(_lives(pid) for pid in left) and time.monotonic() < end:
+            time.sleep(0.02)
+        for pid in left:
+            _kill(pid)
 
     def worker_pids(self) -> list[int]:
         """Ids on this machine of the processes that serve requests."""
@@ -83,8 +91,7 @@ class BrokerProcess:
     def kill_workers(self) -> None:
         """kill -9, as the kernel does when memory runs out."""
         for pid in self.worker_pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            _kill(pid)
 
     def _answers(self) -> bool:
         try:
@@ -117,8 +124,14 @@ class ClusterSite:
     def until(self, true: Callable[[], bool], seconds: float) -> None:
         end = time.monotonic() + seconds
         while not true():
-            assert time.monotonic() < end, f"still not so after {seconds} s"
+            if time.monotonic() > end:
+                raise AssertionError(f"still not so after {seconds} s\n{self.sight()}")
             time.sleep(0.1)
+
+    def sight(self) -> str:
+        """What explains a wait: the queue, the nodes, and why nodes are not there."""
+        asked = (["squeue", "--all"], ["sinfo", "--Node", "--long"], ["sinfo", "-R"])
+        return "\n".join(self.cluster.run(words).stdout for words in asked)
 
     def end(self, job_id: int) -> None:
         self._as(self.cast.user, ["touch", f"/home/{self.cast.user}/end-{job_id}"])
@@ -158,13 +171,33 @@ def broker(broker_process: BrokerProcess) -> SocketBroker:
 
 @pytest.fixture
 def cluster_site(cluster: Instance, broker: SocketBroker) -> Iterator[ClusterSite]:
-    """Leaves idle nodes behind, also after a test that failed half way."""
+    """Finds idle nodes, and leaves them behind, also after a test that failed half way."""
     site = ClusterSite(cluster, broker)
+    site.until(lambda: _idle(cluster), QUIET_SECONDS)
     yield site
     left = cluster.run(["squeue", "--noheader", "--format=%A"]).stdout.split()
     if left:
         cluster.run(["scancel", *left])
-        site.until(lambda: not cluster.run(["squeue", "--noheader"]).stdout, 30)
+    site.until(lambda: _idle(cluster), QUIET_SECONDS)
+
+
+def _idle(cluster: Instance) -> bool:
+    """No job, also none that is completing, and no node that is still being given back."""
+    nodes = cluster.run(["sinfo", "--noheader", "--format=%T"]).stdout.split()
+    return set(nodes) == {"idle"} and not cluster.run(["squeue", "--noheader"]).stdout
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _lives(pid: int) -> bool:
+    """Whether it still runs; a process that only waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _descendants(pid: int) -> list[int]:
