@@ -5,6 +5,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from gateway.config import load_settings
+from gateway.store import money_models  # noqa: F401  # its tables join the metadata
 from gateway.store.models import Base
 from gateway.store.types import UtcDateTime
 from gateway.store.uow import make_engine

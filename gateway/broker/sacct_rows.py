@@ -66,6 +66,7 @@ def _record(row: Mapping[str, Any], uids: Uids) -> m.RunRecord:
         comment=_text(row["comment"].get("job")),
         array_job_id=array_id,
         array_task=array_task,
+        cancelled_by=_text(row.get("kill_request_user")),
     )
 
 

@@ -41,9 +41,11 @@ def apply(
             known[record.job_id].append(job)
             by_id[job.id] = job
             changed += 1
-        changed += _tell(session, job, record, now=now)
+        seen_until = _seen_running(job, record) if found else None
+        changed += _tell(session, job, record)
         if used_nodes(_state(record), record.start_time):
-            changed += jobs.put_run(session, _run_row(job, record, cluster), before=before)
+            row = _run_row(job, record, cluster) | {"seen_until": seen_until}
+            changed += jobs.put_run(session, row, before=before)
     link.link(session, _sightings(records), cluster=cluster, now=now)
     return changed
 
@@ -81,7 +83,16 @@ def _state(record: m.RunRecord) -> JobState:
     return parse_state(record.state)[0]
 
 
-def _tell(session: "Session", job: KnownJob, record: m.RunRecord, *, now: datetime) -> int:
+def _seen_running(job: KnownJob, record: m.RunRecord) -> datetime | None:
+    """Until when the queue showed this run on its nodes: evidence against an end that somebody
+    set by hand, long before that."""
+    is_this = job.get("last_submit_time") == record.submit_time
+    if is_this and record.end_time and parse_state(job.get("state"))[0].is_active:
+        return job.seen_at
+    return None
+
+
+def _tell(session: "Session", job: KnownJob, record: m.RunRecord) -> int:
     """Bring the job up to date with what this run says of it."""
     changes: dict[str, Any] = {}
     if record.submit_time < job.submit_time:
@@ -95,7 +106,7 @@ def _tell(session: "Session", job: KnownJob, record: m.RunRecord, *, now: dateti
         if name in PLACE:
             facts[PLACE[name]] = value
     job.facts = tuple(facts)
-    jobs.change(session, [{"id": job.id, "seen_at": now, **changes}])
+    jobs.change(session, [{"id": job.id, **changes}])
     return 1
 
 
@@ -110,6 +121,9 @@ def _newest(job: KnownJob, record: m.RunRecord) -> dict[str, Any]:
         changes |= {name: fresh[name] for name in _ENDING} | {"active": False}
         if job.left_queue_at is not None:
             changes["left_queue_at"] = job.left_queue_at = None
+    accounted = _state(record).ends_run
+    if accounted != job.accounted:
+        changes["accounted"] = job.accounted = accounted
     return {
         name: value
         for name, value in changes.items()
@@ -140,8 +154,10 @@ def _add(session: "Session", record: m.RunRecord, *, cluster: str, now: datetime
         "slurm_id": record.job_id,
         "submit_time": record.submit_time,
         "template": None,
-        "seen_at": now,
+        # What accounting says of an open job is no sight of it: only the queue shows it.
+        "seen_at": now if _state(record).ends_run else record.start_time or record.submit_time,
         "left_queue_at": None,
+        "accounted": _state(record).ends_run,
     }
     job_id = jobs.add(session, row)
     if job_id is None:
@@ -150,7 +166,15 @@ def _add(session: "Session", record: m.RunRecord, *, cluster: str, now: datetime
             session, cluster=cluster, slurm_id=record.job_id, submit_time=record.submit_time
         )
     assert job_id is not None
-    return KnownJob(job_id, record.job_id, record.submit_time, now, None, facts)
+    return KnownJob(
+        job_id,
+        record.job_id,
+        record.submit_time,
+        row["seen_at"],
+        None,
+        facts,
+        row["accounted"],
+    )
 
 
 def _facts(record: m.RunRecord) -> tuple[Any, ...]:
@@ -209,6 +233,10 @@ def _run_row(job: KnownJob, record: m.RunRecord, cluster: str) -> dict[str, Any]
         "cluster": cluster,
         "slurm_id": record.job_id,
         "submit_time": record.submit_time,
+        "user": record.user,
+        "group": record.account,
+        "partition": record.partition,
+        "qos": record.qos,
         "state": record.state if _state(record) is JobState.UNKNOWN else _state(record).value,
         "eligible_time": record.eligible_time,
         "start_time": record.start_time,
@@ -223,6 +251,7 @@ def _run_row(job: KnownJob, record: m.RunRecord, cluster: str) -> dict[str, Any]
         "exit_code": record.exit_code,
         "exit_signal": record.exit_signal,
         "restarts": record.restarts,
+        "cancelled_by": record.cancelled_by,
     }
 
 

@@ -48,6 +48,10 @@ PLACE = {name: place for place, name in enumerate(FACTS)}
 
 RUN_FACTS = (
     "job_id",
+    "user",
+    "group",
+    "partition",
+    "qos",
     "state",
     "eligible_time",
     "start_time",
@@ -62,6 +66,7 @@ RUN_FACTS = (
     "exit_code",
     "exit_signal",
     "restarts",
+    "cancelled_by",
 )
 
 
@@ -76,6 +81,7 @@ class KnownJob:
     seen_at: datetime
     left_queue_at: datetime | None
     facts: tuple[Any, ...]
+    accounted: bool = False
 
     def get(self, name: str) -> Any:
         return self.facts[PLACE[name]]
@@ -107,6 +113,7 @@ _KNOWN = (
     _COLUMNS.seen_at,
     _COLUMNS.left_queue_at,
     *(_COLUMNS["group_name" if name == "group" else name] for name in FACTS),
+    _COLUMNS.accounted,
 )
 _ID_OF = (
     select(_COLUMNS.id)
@@ -201,7 +208,8 @@ def runs_by_slurm_ids(
     session: Session, cluster: str, slurm_ids: Sequence[int]
 ) -> dict[tuple[int, datetime], dict[str, Any]]:
     """Runs by their key (Slurm id, submit time), with all that accounting may change."""
-    columns = [Run.id, Run.slurm_id, Run.submit_time, *(getattr(Run, name) for name in RUN_FACTS)]
+    facts = [getattr(Run, name).label(name) for name in RUN_FACTS]
+    columns = [Run.id, Run.slurm_id, Run.submit_time, Run.seen_until, *facts]
     found: dict[tuple[int, datetime], dict[str, Any]] = {}
     for part in chunks(slurm_ids):
         query = select(*columns).where(Run.cluster == cluster, Run.slurm_id.in_(part))
@@ -211,13 +219,19 @@ def runs_by_slurm_ids(
 
 
 def put_run(session: Session, row: dict[str, Any], *, before: dict[str, Any] | None) -> bool:
-    """Store a run once; True when anything changed."""
+    """Store a run once; True when anything changed. One that ended, or changed after its end,
+    is to be settled."""
     if before is None:
-        return insert_if_new(session, Run.__table__, row) is not None
+        made = _by_column(row) | {"to_settle": row["end_time"] is not None}
+        return insert_if_new(session, Run.__table__, made) is not None
     changed = {name: row[name] for name in RUN_FACTS if row[name] != before[name]}
+    if row["seen_until"] and not before["seen_until"]:
+        changed["seen_until"] = row["seen_until"]
     if not changed:
         return False
-    statement = update(Run).where(Run.id == before["id"]).values(**changed)
+    changed["to_settle"] = row["end_time"] is not None
+    values = {getattr(Run, name): value for name, value in changed.items()}
+    statement = update(Run).where(Run.id == before["id"]).values(values)
     session.execute(statement.execution_options(synchronize_session=False))
     return True
 
@@ -238,7 +252,7 @@ def replace_queue_sums(session: Session, rows: Iterable[dict[str, Any]]) -> None
 
 def _known(session: Session, query: Any) -> list[KnownJob]:
     return [
-        KnownJob(r[0], r[1], r[2], r[3], r[4], tuple(r[5:]))
+        KnownJob(r[0], r[1], r[2], r[3], r[4], tuple(r[5:-1]), r[-1])
         for r in session.connection().execute(query)
     ]
 

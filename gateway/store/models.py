@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -35,7 +36,11 @@ class Base(DeclarativeBase):
     """Names for constraints, so that migrations can speak of them on every database."""
 
     metadata = MetaData(naming_convention=NAMING)
-    type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON}  # noqa: RUF012
+    type_annotation_map = {  # noqa: RUF012
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON,
+        list[Any]: JSON,
+    }
 
 
 def table_of(model: type[Base]) -> Table:
@@ -191,6 +196,7 @@ class Job(Base):
     token: Mapped[str | None] = mapped_column(index=True)
     seen_at: Mapped[datetime]  # last time slurmctld or accounting spoke of it
     left_queue_at: Mapped[datetime | None] = mapped_column(index=True)  # open, yet not queued
+    accounted: Mapped[bool] = mapped_column(default=False)  # accounting told the newest run's end
 
 
 class Run(Base):
@@ -200,12 +206,22 @@ class Run(Base):
     __table_args__ = (
         UniqueConstraint("cluster", "slurm_id", "submit_time"),
         CheckConstraint("elapsed_seconds >= 0", name="elapsed_not_negative"),
+        Index(
+            "ix_run_to_settle",
+            "id",
+            sqlite_where=text("to_settle"),
+            postgresql_where=text("to_settle"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     job_id: Mapped[int] = mapped_column(ForeignKey("job.id"), index=True)
     cluster: Mapped[str]
     slurm_id: Mapped[int] = mapped_column(BigInteger)
+    user: Mapped[str]
+    group: Mapped[str] = mapped_column("group_name")
+    partition: Mapped[str]
+    qos: Mapped[str | None]
     state: Mapped[str]
     submit_time: Mapped[datetime]
     eligible_time: Mapped[datetime | None]
@@ -221,6 +237,9 @@ class Run(Base):
     exit_code: Mapped[int | None]
     exit_signal: Mapped[int | None]
     restarts: Mapped[int]
+    cancelled_by: Mapped[str | None]  # who ended it, where Slurm says so
+    seen_until: Mapped[datetime | None]  # the queue saw it running until then at least
+    to_settle: Mapped[bool] = mapped_column(default=False)  # it ended, or changed, since its charge
 
 
 class HeldRow(Base):

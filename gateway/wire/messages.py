@@ -272,6 +272,7 @@ class RunRecord:
     comment: str | None
     array_job_id: int | None = None
     array_task: int | None = None
+    cancelled_by: str | None = None  # the account that ended it, where accounting says so
 
 
 @dataclass(frozen=True, slots=True)

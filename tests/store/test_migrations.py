@@ -6,7 +6,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
 from gateway.config import assets
-from gateway.store import schema
+from gateway.store import (
+    money_models,  # noqa: F401  # its tables join the metadata
+    schema,
+)
 from gateway.store.models import Base
 from gateway.store.uow import make_begin
 from gateway.testing.database import database
