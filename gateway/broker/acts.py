@@ -30,6 +30,8 @@ class Act:
     token: str | None = None
     name: str | None = None
     job_id: int | None = None
+    account: str | None = None
+    limits: str | None = None
 
 
 class ActsLog:

@@ -13,7 +13,7 @@ from gateway.broker.peer import Peer, peer_of
 from gateway.broker.slots import Slots
 from gateway.errors import BadMessage, BrokerSilent, GatewayError
 from gateway.wire.codec import dump, parse
-from gateway.wire.messages import AcceptedJob, Failure
+from gateway.wire.messages import AcceptedJob, Failure, SetGroupLimits
 from gateway.wire.verbs import CHECK_FOLDER, READ_FILE, VERBS, Verb
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
@@ -107,11 +107,17 @@ def _describe(verb: Verb[object, object], request: object, peer: Peer) -> Act:
         verb=verb.name,
         caller_uid=peer.uid,
         caller_pid=peer.pid,
-        user=str(getattr(request, "user", "")),
+        user=str(getattr(request, "user", "") or ""),
         token=getattr(request, "token", None),
         name=getattr(request, "name", None),
         job_id=getattr(request, "job_id", None),
+        account=getattr(request, "account", None),
+        limits=_limits(request) if isinstance(request, SetGroupLimits) else None,
     )
+
+
+def _limits(asked: SetGroupLimits) -> str:
+    return f"GrpSubmitJobs={asked.grp_submit_jobs} GPU-run-minutes={asked.grp_gpu_run_minutes}"
 
 
 def _failure(error: GatewayError) -> Failure:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.broker.accounts import Account
-from gateway.errors import BrokerUnreachable
+from gateway.errors import BrokerSilent, BrokerUnreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,11 @@ class Commands:
         person: Account | None = None,
         stdin: str = "",
         environment: Mapping[str, str] | None = None,
+        acts: bool = False,
     ) -> Output:
         """Run to the end; BrokerUnreachable when it takes too long or is not installed.
 
-        Times are printed in UTC. Nothing here acts: these programs only ask.
+        Times are printed in UTC. One that `acts` and takes too long may have acted: BrokerSilent.
         """
         person_arguments: dict[str, object] = {}
         if person is not None and os.geteuid() != person.uid:
@@ -55,6 +56,8 @@ class Commands:
                 **person_arguments,
             )
         except subprocess.TimeoutExpired as error:
+            if acts:
+                raise BrokerSilent(f"{argv[0]} did not answer") from error
             raise BrokerUnreachable(f"{argv[0]} did not answer") from error
         except OSError as error:
             raise BrokerUnreachable(f"{argv[0]}: {error}") from error

@@ -1,5 +1,6 @@
 """The only module that speaks to slurmctld, through pyslurm. What changes a job is done with
-the person's own ids: Slurm checks the person's rights itself.
+the person's own ids, so that Slurm checks the person's rights itself; but for the holds that the
+person must not be able to lift.
 
 `import pyslurm` ends the process where slurm.conf cannot be found, hence not at the top.
 """
@@ -112,9 +113,19 @@ class Driver:
     def set_time_limit(self, account: Account, job_id: int, minutes: int) -> None:
         self._modify(account, job_id, time_limit=minutes)
 
-    def keeps_comments(self) -> bool:
+    def hold_admin(self, job_id: int) -> None:
         with self._errors():
-            config = self._api.slurmctld.Config.load()
+            self._api.Job(job_id).hold()
+
+    def release_admin(self, job_id: int) -> None:
+        with self._errors():
+            self._api.Job(job_id).release()
+
+    def accounting_facts(self) -> m.AccountingFacts:
+        return reads.accounting_facts(self._config())
+
+    def keeps_comments(self) -> bool:
+        config = self._config()
         flags = getattr(config, "accounting_store_flags", None) or ()
         return any("job_comment" in str(flag).lower() for flag in flags)
 
@@ -122,6 +133,10 @@ class Driver:
         """Slurm's words for each number that has a code; its programs print words only."""
         say = self._api.core.error.slurm_strerror
         return {str(say(number)): number for number in known_numbers() if number >= 1000}
+
+    def _config(self) -> Any:
+        with self._errors():
+            return self._api.slurmctld.Config.load()
 
     def _modify(self, account: Account, job_id: int, **changes: int) -> None:
         def work() -> None:

@@ -21,6 +21,7 @@ from gateway.broker.commands import Commands
 from gateway.broker.door import Worker
 from gateway.broker.driver import Driver
 from gateway.broker.files import Files
+from gateway.broker.limits import Limits
 from gateway.broker.sacct import Sacct
 from gateway.broker.sacctmgr import Sacctmgr
 from gateway.broker.sbatch import Estimator
@@ -86,6 +87,7 @@ def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -
         sacctmgr=Sacctmgr(commands, cluster=settings.cluster_name),
         estimator=Estimator(commands, driver.sentences()),
         files=files,
+        limits=Limits(commands, cluster=settings.cluster_name),
     )
     return application(settings, service)
 

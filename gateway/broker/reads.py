@@ -104,6 +104,15 @@ def partition(found: Any, nodes: tuple[m.Node, ...]) -> m.Partition:
     )
 
 
+def accounting_facts(config: Any) -> m.AccountingFacts:
+    return m.AccountingFacts(
+        tracked=tuple(str(name) for name in config.accounting_storage_tres or ()),
+        enforced=tuple(str(word).lower() for word in config.accounting_storage_enforce or ()),
+        # 0 in slurm.conf, no decay, is None here.
+        priority_decay_half_life_seconds=_number(config.priority_decay_half_life),
+    )
+
+
 def user_names() -> Callable[[int], str]:
     """Names by uid, each looked up once; an account that is gone keeps its number."""
     known: dict[int, str] = {}

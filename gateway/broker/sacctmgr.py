@@ -63,16 +63,21 @@ class Sacctmgr:
         return {row[0]: frozenset(row[1].split(",")) for row in rows}
 
     def _rows(self, words: Sequence[str], *, columns: int) -> list[list[str]]:
-        argv = ["sacctmgr", "--noheader", "--parsable2", "--readonly", *words]
-        done = self.commands.run(argv)
-        if done.status != 0:
-            raise BrokerUnreachable(f"sacctmgr: {done.stderr.strip()[:500]}")
-        text = done.stdout.decode("utf-8", "replace")
-        rows = [line.split("|", columns - 1) for line in text.split("\n") if line]
-        for row in rows:
-            if len(row) != columns:
-                raise BrokerUnreachable(f"sacctmgr printed a line of {len(row)} columns")
-        return rows
+        return show(self.commands, words, columns=columns)
+
+
+def show(commands: Commands, words: Sequence[str], *, columns: int) -> list[list[str]]:
+    """The lines of a `sacctmgr show`, or BrokerUnreachable; never fewer than it printed."""
+    argv = ["sacctmgr", "--noheader", "--parsable2", "--readonly", *words]
+    done = commands.run(argv)
+    if done.status != 0:
+        raise BrokerUnreachable(f"sacctmgr: {done.stderr.strip()[:500]}")
+    text = done.stdout.decode("utf-8", "replace")
+    rows = [line.split("|", columns - 1) for line in text.split("\n") if line]
+    for row in rows:
+        if len(row) != columns:
+            raise BrokerUnreachable(f"sacctmgr printed a line of {len(row)} columns")
+    return rows
 
 
 def _association(

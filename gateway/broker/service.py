@@ -9,6 +9,7 @@ from gateway.broker.accounts import Account
 from gateway.broker.checks import check_submit
 from gateway.broker.driver import COMMENT_PREFIX
 from gateway.broker.files import Files
+from gateway.broker.limits import Limits
 from gateway.broker.reads import ENDED
 from gateway.broker.sacct import Sacct
 from gateway.broker.sacctmgr import Sacctmgr
@@ -23,6 +24,12 @@ from gateway.wire import messages as m
 from gateway.wire.shapes import asked_shape, shape_of
 
 Handler = Callable[[Any], object]
+HELD_BY_ADMIN = "JobHeldAdmin"
+_HOLDERS = {  # whose the hold is: who may lift it
+    "JobHeldUser": "held_by_owner",
+    "JobHoldMaxRequeue": "held_by_owner",
+    HELD_BY_ADMIN: "held_by_admin",
+}
 _EARLIER = timedelta(minutes=10)  # clocks of two hosts differ
 
 
@@ -37,6 +44,7 @@ class Service:
     sacctmgr: Sacctmgr
     estimator: Estimator
     files: Files
+    limits: Limits
 
     def handlers(self) -> dict[str, Handler]:
         """The same closed list as `gateway.wire.verbs`; a test compares them."""
@@ -57,6 +65,11 @@ class Service:
             "accounting": lambda asked: self.sacct.window(asked.since, asked.until),
             "read-file": lambda asked: self.files.read(self.accounts(asked.user), asked),
             "check-folder": lambda asked: self.files.folder(self.accounts(asked.user), asked.path),
+            "group-limits": lambda _: self.limits.read(),
+            "set-group-limits": self.set_group_limits,
+            "hold-admin": self.hold_admin,
+            "release-admin": self.release_admin,
+            "accounting-facts": lambda _: self.slurm.accounting_facts(),
         }
 
     def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
@@ -88,16 +101,36 @@ class Service:
 
     def hold(self, request: m.JobRequest) -> m.Done:
         account, job = self._own(request.job_id, request.user)
-        if job.state != "PENDING":
-            # Slurm says yes, and would hold the job's next run: not what the button says.
-            code = "already_done" if job.state in ENDED else "job_not_pending"
-            raise BrokerRefused(f"job {job.job_id} is {job.state}", code=code)
+        _require_pending(job)
         self.slurm.hold(account, request.job_id)
         return m.Done()
 
     def release(self, request: m.JobRequest) -> m.Done:
-        account, _ = self._own(request.job_id, request.user)
-        self.slurm.release(account, request.job_id)
+        account, job = self._own(request.job_id, request.user)
+        try:
+            self.slurm.release(account, request.job_id)
+        except BrokerRefused as error:
+            if job.reason != HELD_BY_ADMIN or error.code != "access_denied":
+                raise
+            raise BrokerRefused(str(error), code="held_by_admin") from error
+        return m.Done()
+
+    def hold_admin(self, request: m.JobRequest) -> m.Done:
+        _, job = self._own(request.job_id, request.user)
+        _require_pending(job)
+        # Slurm would make an owner's hold ours, and the release would lift both.
+        if job.reason in _HOLDERS:
+            raise BrokerRefused(f"job {job.job_id} is held", code=_HOLDERS[job.reason])
+        self.slurm.hold_admin(request.job_id)
+        return m.Done()
+
+    def release_admin(self, request: m.JobRequest) -> m.Done:
+        _, job = self._own(request.job_id, request.user)
+        if job.state in ENDED:
+            raise BrokerRefused(f"job {job.job_id} is {job.state}", code="already_done")
+        if job.reason != HELD_BY_ADMIN:
+            raise BrokerRefused(f"job {job.job_id}: {job.reason}", code="not_held_by_admin")
+        self.slurm.release_admin(request.job_id)
         return m.Done()
 
     def requeue(self, request: m.JobRequest) -> m.Done:
@@ -120,6 +153,9 @@ class Service:
             raise BrokerRefused(f"job {job.job_id}", code=refusal)
         self.slurm.set_time_limit(account, request.job_id, request.time_limit_minutes)
         return m.Done()
+
+    def set_group_limits(self, request: m.SetGroupLimits) -> m.GroupLimits:
+        return self.limits.write(request)
 
     def estimate(self, request: m.SubmitRequest) -> m.Estimate:
         account = self.accounts(request.user)
@@ -179,6 +215,13 @@ class Service:
         # A requeue sets the submit time anew: the first row has the person's own.
         first = min(runs, key=lambda run: run.submit_time, default=None)
         return None if first is None else _accepted_run(first)
+
+
+def _require_pending(job: m.QueueJob) -> None:
+    """Slurm would say yes to a hold, and hold the job's next run: not what the button says."""
+    if job.state != "PENDING":
+        code = "already_done" if job.state in ENDED else "job_not_pending"
+        raise BrokerRefused(f"job {job.job_id} is {job.state}", code=code)
 
 
 def accepted(job: m.QueueJob) -> m.AcceptedJob:

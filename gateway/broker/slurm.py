@@ -35,6 +35,16 @@ class Slurm(Protocol):
 
     def set_time_limit(self, account: Account, job_id: int, minutes: int) -> None: ...
 
+    def hold_admin(self, job_id: int) -> None:
+        """With the broker's own rights, so that the owner cannot release it."""
+        ...
+
+    def release_admin(self, job_id: int) -> None:
+        """Lifts a hold of either kind: look first whose it is."""
+        ...
+
+    def accounting_facts(self) -> m.AccountingFacts: ...
+
     def keeps_comments(self) -> bool:
         """Whether accounting stores job comments: without them a token cannot be denied."""
         ...

@@ -81,6 +81,21 @@ class SocketBroker:
     def check_folder(self, path: str, *, user: str) -> m.FolderState:
         return self._call(v.CHECK_FOLDER, m.CheckFolderRequest(user, path))
 
+    def group_limits(self) -> tuple[m.GroupLimits, ...]:
+        return self._call(v.GROUP_LIMITS, m.Nothing()).limits
+
+    def set_group_limits(self, request: m.SetGroupLimits) -> m.GroupLimits:
+        return self._call(v.SET_GROUP_LIMITS, request)
+
+    def hold_admin(self, job_id: int, *, user: str) -> None:
+        self._call(v.HOLD_ADMIN, m.JobRequest(job_id, user))
+
+    def release_admin(self, job_id: int, *, user: str) -> None:
+        self._call(v.RELEASE_ADMIN, m.JobRequest(job_id, user))
+
+    def accounting_facts(self) -> m.AccountingFacts:
+        return self._call(v.ACCOUNTING_FACTS, m.Nothing())
+
     def _call(self, verb: v.Verb[Req, Rep], request: Req) -> Rep:
         if inside_transaction.get():
             raise RuntimeError(f"{verb.name}: a call to the broker inside a transaction")

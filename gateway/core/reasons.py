@@ -53,8 +53,8 @@ _PLAIN = {
     "group_submits": "AssocGrpSubmitJobsLimit AssocMaxSubmitJobLimit MaxSubmitJobsPerAccount",
     "group_resources": "AssociationResourceLimit AssocGrpCpuLimit AssocGrpMemLimit"
     " AssocGrpNodeLimit",
-    "group_time": "AssociationTimeLimit AssocGrpWallLimit AssocGrpCPUMinutesLimit"
-    " AssocGrpCPURunMinutesLimit",
+    "group_time": "AssociationTimeLimit AssocGrpWallLimit AssocGrpCPUMinutesLimit",
+    "group_run_time": "AssocGrpCPURunMinutesLimit",
     "qos_jobs": "QOSJobLimit QOSGrpJobsLimit",
     "qos_submits": "QOSGrpSubmitJobsLimit",
     "qos_resources": "QOSResourceLimit QOSGrpCpuLimit QOSGrpMemLimit QOSGrpNodeLimit",
@@ -81,7 +81,8 @@ _PLAIN = {
 # {} stands for what is limited: GRES, nearly always the GPUs, gets keys of its own.
 _FAMILIES = {
     "group": "AssocGrp{} Max{}PerAccount",
-    "group_time": "AssocGrp{}Minutes AssocGrp{}RunMinutes Max{}RunMinsPerAccount",
+    "group_time": "AssocGrp{}Minutes",
+    "group_run_time": "AssocGrp{}RunMinutes Max{}RunMinsPerAccount",
     "qos": "QOSGrp{}",
     "qos_time": "QOSGrp{}Minutes QOSGrp{}RunMinutes",
     "own": "QOSMax{}PerUser",
@@ -91,7 +92,11 @@ _FAMILIES = {
     "too_small": "QOSMin{}",
 }
 _COUNTS = {"group": "group_resources", "qos": "qos_resources", "own": "own_resources"}
-_GPU_COUNTS = {"group", "qos", "own", "too_large", "too_small"}
+_GPU_KEYS = {
+    **{family: f"{family}_gpus" for family in ("group", "qos", "own", "too_large", "too_small")},
+    # The portal's own gate shuts with this one (set-group-limits).
+    "group_run_time": "group_gpu_run_time",
+}
 
 
 def _table() -> dict[str, str]:
@@ -99,8 +104,8 @@ def _table() -> dict[str, str]:
     for family, patterns in _FAMILIES.items():
         for what in _LIMITED:
             key = _COUNTS.get(family, family)
-            if what == "GRES" and family in _GPU_COUNTS:
-                key = f"{family}_gpus"
+            if what == "GRES":
+                key = _GPU_KEYS.get(family, key)
             for pattern in patterns.split():
                 table.setdefault(pattern.format(what), key)
     return table

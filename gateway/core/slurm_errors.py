@@ -136,6 +136,9 @@ def _policy_code(detail: str) -> str:
     group = "association" if name.startswith("Assoc") else "qos"
     if not name:
         return "accounting_policy"
+    if name == "AssocGrpSubmitJobsLimit":
+        # A limit of 0 closes a group: "wait until some have ended" would be wrong.
+        return "group_submit_limit"
     if "Submit" in name:
         return f"{group}_submit_limit"
     if "Wall" in name or "Time" in name:

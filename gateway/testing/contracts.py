@@ -6,6 +6,7 @@ A subclass gives the fixture `site` (a `ContractSite`).
 import re
 from datetime import timedelta
 
+from gateway.testing.contract_gate import GateContract
 from gateway.testing.contract_jobs import AccountingContract, ActContract, SubmitContract
 from gateway.testing.contract_steps import (
     Cast,
@@ -141,5 +142,7 @@ class SiteContract(Steps):
         assert len(site.broker.queue().jobs) == before
 
 
-class BrokerContract(SubmitContract, ActContract, FileContract, AccountingContract, SiteContract):
+class BrokerContract(
+    SubmitContract, ActContract, FileContract, AccountingContract, SiteContract, GateContract
+):
     """All of it."""

@@ -8,7 +8,8 @@ from gateway.core.limits import partition_refusal, time_limit_refusal
 from gateway.core.readback import differences
 from gateway.errors import BrokerRefused
 from gateway.testing import fakejobs
-from gateway.testing.fakecluster import BEGIN, FakeCluster
+from gateway.testing.fakecluster import BEGIN
+from gateway.testing.fakegate import FakeGate
 from gateway.testing.fakejobs import FakeJob
 from gateway.testing.fakesite import FakePartition
 from gateway.wire import messages as m
@@ -17,7 +18,7 @@ from gateway.wire.shapes import asked_shape, shape_of
 __all__ = ["BEGIN", "FakeBroker"]
 
 
-class FakeBroker(FakeCluster):
+class FakeBroker(FakeGate):
     """The contract tests run on this and on the real one."""
 
     def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
@@ -42,11 +43,7 @@ class FakeBroker(FakeCluster):
 
     def hold(self, job_id: int, *, user: str) -> None:
         def act() -> None:
-            job = self._own(job_id, user)
-            if job.state != "PENDING":
-                code = "already_done" if job.ended else "job_not_pending"
-                raise BrokerRefused(job.state, code=code)
-            job.eligible = None
+            self._pending(job_id, user).eligible = None
 
         self._act("hold", act)
 
@@ -55,6 +52,8 @@ class FakeBroker(FakeCluster):
             job = self._own(job_id, user)
             if job.ended:
                 raise BrokerRefused(job.state, code="already_done")
+            if job.held_by_admin:
+                raise BrokerRefused(str(job_id), code="held_by_admin")
             job.eligible = job.eligible or self.now
             self._tick()
 
@@ -153,6 +152,7 @@ class FakeBroker(FakeCluster):
         if folder.problem or not folder.writable:
             code = f"folder_{folder.problem or 'not_permitted'}"
             raise BrokerRefused(request.working_directory, code=code)
+        self._require_submit_room(request)
         job = self._new_job(request, job_id=self._next_id)
         self._next_id += 1
         found = fakejobs.queue_job(job)

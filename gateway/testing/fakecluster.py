@@ -9,7 +9,7 @@ from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
 from gateway.testing import fakejobs
 from gateway.testing.fakefiles import FakeFiles
 from gateway.testing.fakejobs import FakeJob
-from gateway.testing.fakesite import FakePartition, FakePerson, FakeSite, lab
+from gateway.testing.fakesite import FACTS, FakePartition, FakePerson, FakeSite, lab
 from gateway.wire.guard import inside_transaction
 
 T = TypeVar("T")
@@ -33,6 +33,8 @@ class FakeCluster:
         self.files = FakeFiles()
         self.jobs: dict[int, FakeJob] = {}
         self.calls: list[str] = []
+        self.limits = {(one.account, one.user): one for one in self.site.no_limits()}
+        self.facts = FACTS
         self.unreachable = False
         self.run_seconds = run_seconds
         self.script_output: Callable[[FakeJob], str] = _greeting
@@ -88,7 +90,7 @@ class FakeCluster:
             elif self.run_seconds and self.now - job.start >= timedelta(seconds=self.run_seconds):
                 fakejobs.end_run(job, "COMPLETED", self.now)
         before = {job.job_id for job in self.jobs.values() if job.state == "RUNNING"}
-        fakejobs.start_what_fits(self.site, list(self.jobs.values()), self.now)
+        fakejobs.start_what_fits(self.site, list(self.jobs.values()), self.now, limits=self.limits)
         for job in self.jobs.values():
             if job.state == "RUNNING" and job.job_id not in before:
                 path = fakejobs.output_path(job)

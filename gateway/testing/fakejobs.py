@@ -1,11 +1,13 @@
 """Jobs of FakeBroker: when they start, end, are requeued, and what accounting keeps of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gateway.testing.fakesite import FakePartition, FakeSite
 from gateway.wire import messages as m
 
+LimitsTable = Mapping[tuple[str, str | None], m.GroupLimits]
 ENDED = frozenset({"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"})
 _KEPT = timedelta(seconds=300)  # slurmctld's MinJobAge
 
@@ -27,6 +29,8 @@ class FakeJob:
     restarts: int = 0
     exit_code: int = 0
     exit_signal: int | None = None
+    held_by_admin: bool = False
+    over_run_minutes: bool = False
     runs: list[m.RunRecord] = field(default_factory=list)
 
     @property
@@ -40,16 +44,23 @@ class FakeJob:
     def reason(self) -> str | None:
         if self.state != "PENDING":
             return None
-        return "JobHeldUser" if self.eligible is None else "Resources"
+        if self.eligible is None:
+            return "JobHeldAdmin" if self.held_by_admin else "JobHeldUser"
+        return "AssocGrpGRESRunMinutes" if self.over_run_minutes else "Resources"
 
 
-def start_what_fits(site: FakeSite, jobs: list[FakeJob], now: datetime) -> None:
+def start_what_fits(
+    site: FakeSite, jobs: list[FakeJob], now: datetime, *, limits: LimitsTable
+) -> None:
     """By QoS priority, then age. A smaller one may pass a larger one, as with backfill."""
     waiting = [job for job in jobs if job.state == "PENDING" and job.eligible is not None]
     waiting.sort(key=lambda job: (-site.priority(job.request.qos), job.submit, job.job_id))
     for job in waiting:
         partition = site.partition(job.request.partition)
         if partition is None or job.eligible is None or job.eligible > now:
+            continue
+        job.over_run_minutes = not _group_has_minutes(limits, job, jobs, now)
+        if job.over_run_minutes:
             continue
         free = [name for name in partition.node_names() if _fits(partition, name, job, jobs)]
         if len(free) >= job.request.nodes and _group_has_room(site, job, jobs):
@@ -69,7 +80,7 @@ def put_back(job: FakeJob, state: str, now: datetime) -> None:
     end_run(job, state, now)
     job.state, job.submit, job.eligible = "PENDING", now, now
     job.start = job.end = None
-    job.nodes, job.restarts = (), job.restarts + 1
+    job.nodes, job.restarts, job.held_by_admin = (), job.restarts + 1, False
 
 
 def is_in_queue(job: FakeJob, now: datetime) -> bool:
@@ -172,6 +183,34 @@ def _group_has_room(site: FakeSite, job: FakeJob, jobs: list[FakeJob]) -> bool:
         if other.state == "RUNNING" and other.request.account == job.request.account
     )
     return limit is None or used + job.gpus <= limit
+
+
+def limits_of(table: LimitsTable, request: m.SubmitRequest) -> tuple[m.GroupLimits, ...]:
+    """Those that a job meets: its account's and its owner's there."""
+    return tuple(limits for limits in table.values() if is_below(request, limits))
+
+
+def is_below(request: m.SubmitRequest, limits: m.GroupLimits) -> bool:
+    return request.account == limits.account and limits.user in (None, request.user)
+
+
+def _group_has_minutes(
+    table: LimitsTable, job: FakeJob, jobs: list[FakeJob], now: datetime
+) -> bool:
+    """GrpTRESRunMins: what running jobs could still use, and this one with them."""
+    for limits in limits_of(table, job.request):
+        most = limits.grp_gpu_run_minutes
+        beside = [other for other in jobs if is_below(other.request, limits)]
+        used = sum(other.gpus * _minutes_left(other, now) for other in beside)
+        if most is not None and job.gpus and used + job.gpus * job.time_limit_minutes > most:
+            return False
+    return True
+
+
+def _minutes_left(job: FakeJob, now: datetime) -> int:
+    if job.state != "RUNNING" or job.start is None:
+        return 0
+    return max(0, job.time_limit_minutes - int((now - job.start).total_seconds() // 60))
 
 
 def _holds(job: FakeJob, name: str) -> bool:

@@ -4,6 +4,12 @@ from dataclasses import dataclass
 
 from gateway.wire import messages as m
 
+FACTS = m.AccountingFacts(
+    tracked=("cpu", "mem", "energy", "node", "billing", "gres/gpu", "gres/gpu:a100"),
+    enforced=("associations", "limits", "qos", "safe"),
+    priority_decay_half_life_seconds=7 * 86400,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class FakePerson:
@@ -62,6 +68,14 @@ class FakeSite:
             )
             for person in self.people
             for group in person.groups
+        )
+
+    def no_limits(self) -> tuple[m.GroupLimits, ...]:
+        """The associations of accounts and people, none with a limit of the kind."""
+        people = [(group, person.name) for person in self.people for group in person.groups]
+        return tuple(
+            m.GroupLimits(group, user, None, None, None, None, "")
+            for group, user in (*((group, None) for group in self.group_qos), *people)
         )
 
 

@@ -47,6 +47,11 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
             a.path, user=a.user, offset=a.offset, max_bytes=a.max_bytes
         ),
         "check-folder": lambda a: broker.check_folder(a.path, user=a.user),
+        "group-limits": lambda _: m.GroupLimitsList(broker.group_limits()),
+        "set-group-limits": broker.set_group_limits,
+        "hold-admin": done(broker.hold_admin),
+        "release-admin": done(broker.release_admin),
+        "accounting-facts": lambda _: broker.accounting_facts(),
     }
 
 

@@ -12,7 +12,10 @@ REASON_TEXTS = {
         "start. Cancel it."
     ),
     "held_by_user": _l("Held by its owner. Release it, and it joins the queue."),
-    "held_by_admin": _l("Held by an administrator. Ask them what is missing."),
+    "held_by_admin": _l(
+        "Held by an administrator, or by the portal because your group has no credit left. You"
+        " cannot release it: ask the leader of your group."
+    ),
     "held_after_requeues": _l(
         "Held: it failed to launch or was requeued too often. Look at the output, then release it."
     ),
@@ -43,9 +46,20 @@ REASON_TEXTS = {
     "qos_usage": _l("The group has used too little or too much for this QoS."),
     "accounting_policy": _l("A limit of the group or of the QoS holds it back."),
     "group_jobs": _l("Your group already runs as many jobs as it may. One must end first."),
-    "group_submits": _l("Your group has as many jobs in the queue as it may."),
+    "group_submits": _l(
+        "Your group may put no more jobs into the queue: it has as many as it may, or its credit"
+        " is used up."
+    ),
     "group_resources": _l("Your group already uses as many resources as it may at once."),
     "group_gpus": _l("Your group already uses all the GPUs that it may use at once."),
+    "group_run_time": _l(
+        "Your group's running jobs could still use as much time as they may together. It starts"
+        " when they have less left."
+    ),
+    "group_gpu_run_time": _l(
+        "Your group's running jobs could still use as much GPU time as its limit, or its credit,"
+        " allows. It starts when they have less left, or when the group has credit again."
+    ),
     "group_time": _l("Your group has used up its time. An administrator can raise it."),
     "qos_jobs": _l("This QoS already runs as many jobs as it may."),
     "qos_submits": _l("This QoS has as many jobs in the queue as it may."),

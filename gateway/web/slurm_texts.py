@@ -65,6 +65,10 @@ SLURM_TEXTS = {
         "Your group has as many jobs in the queue as it may. Wait until some have ended, or"
         " cancel some."
     ),
+    "group_submit_limit": _l(
+        "Your group may put no more jobs into the queue: it has as many as it may, or its credit"
+        " is used up. Ask its leader."
+    ),
     "association_time_limit": _l("The time limit is longer than your group allows. Shorten it."),
     "association_limit": _l(
         "The job asks for more than your group may use. Use fewer GPUs or nodes."
@@ -175,4 +179,27 @@ SLURM_TEXTS = {
     "script_with_carriage_return": _l("The script has line ends of another system."),
     "script_not_text": _l("The script is not valid Unicode text."),
     "script_too_large": _l("The script is longer than Slurm takes."),
+    "held_by_admin": _l(
+        "An administrator holds this job, or the portal because your group has no credit left."
+        " You cannot release it: ask the leader of your group."
+    ),
+    "held_by_owner": _l("Its owner holds the job already."),
+    "not_held_by_admin": _l("No administrator holds this job."),
+    "bad_account": _l("That cannot be the name of a group."),
+    "bad_user": _l("That cannot be the name of a member."),
+    "bad_cluster": _l("The broker does not know its cluster's name. Tell an administrator."),
+    "bad_limit": _l("That number cannot be a limit in Slurm."),
+    "root_account_refused": _l(
+        "Every group hangs below the account root: the portal sets no limits there."
+    ),
+    "no_such_account": _l("Slurm does not know this group (any more). Nothing was changed."),
+    "no_such_association": _l("This person is not a member of the group. Nothing was changed."),
+    "limits_not_permitted": _l(
+        "Slurm does not let the broker change limits. Nothing was changed: an administrator must"
+        " give its account the right."
+    ),
+    "gpus_not_tracked": _l(
+        "Slurm does not count GPUs here (AccountingStorageTRES lacks gres/gpu), so their time"
+        " cannot be limited. Nothing was changed."
+    ),
 }

@@ -205,6 +205,47 @@ class Qos:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """What one association limits for itself and all below it. None: no limit of its own.
+
+    `user` None: the account's own. None of these is compared with usage that decays.
+    """
+
+    account: str
+    user: str | None
+    partition: str | None  # None: every partition
+    grp_submit_jobs: int | None
+    max_submit_jobs: int | None  # of each user; Slurm shows a user what the account lends
+    grp_gpu_run_minutes: int | None  # gres/gpu in GrpTRESRunMins
+    grp_run_minutes_text: str  # GrpTRESRunMins whole, as Slurm prints it
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimitsList:
+    limits: tuple[GroupLimits, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetGroupLimits:
+    """Both limits as they shall be, None: none. `user` None: the account's own association;
+    a user's means all of that user in that account, one for each partition."""
+
+    account: str
+    user: str | None
+    grp_submit_jobs: int | None
+    grp_gpu_run_minutes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingFacts:
+    """What this cluster counts and enforces: without it, charges or the gate mean nothing."""
+
+    tracked: tuple[str, ...]  # AccountingStorageTRES, with Slurm's own
+    enforced: tuple[str, ...]  # AccountingStorageEnforce, in small letters
+    priority_decay_half_life_seconds: int | None  # None: usage does not decay
+
+
+@dataclass(frozen=True, slots=True)
 class Nodes:
     nodes: tuple[Node, ...]
 

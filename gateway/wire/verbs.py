@@ -35,6 +35,11 @@ ESTIMATE = Verb("estimate", m.SubmitRequest, m.Estimate)
 ACCOUNTING = Verb("accounting", m.AccountingRequest, m.Accounting)
 READ_FILE = Verb("read-file", m.ReadFileRequest, m.FileChunk)
 CHECK_FOLDER = Verb("check-folder", m.CheckFolderRequest, m.FolderState)
+GROUP_LIMITS = Verb("group-limits", m.Nothing, m.GroupLimitsList)
+SET_GROUP_LIMITS = Verb("set-group-limits", m.SetGroupLimits, m.GroupLimits, acts=True)
+HOLD_ADMIN = Verb("hold-admin", m.JobRequest, m.Done, acts=True)
+RELEASE_ADMIN = Verb("release-admin", m.JobRequest, m.Done, acts=True)
+ACCOUNTING_FACTS = Verb("accounting-facts", m.Nothing, m.AccountingFacts)
 
 VERBS: dict[str, Verb[object, object]] = {
     verb.name: verb  # type: ignore[misc]
@@ -55,5 +60,10 @@ VERBS: dict[str, Verb[object, object]] = {
         ACCOUNTING,
         READ_FILE,
         CHECK_FOLDER,
+        GROUP_LIMITS,
+        SET_GROUP_LIMITS,
+        HOLD_ADMIN,
+        RELEASE_ADMIN,
+        ACCOUNTING_FACTS,
     )
 }

@@ -258,3 +258,13 @@ def test_what_hangs_keeps_a_worker_for_everything_else(app, tmp_path, kind, stuc
         with pytest.raises(BrokerUnreachable):
             stuck(broker)
         goes_on(broker)
+
+
+def test_limits_are_logged_with_what_was_asked(tmp_path):
+    with served(application_of(FakeBroker(), tmp_path), tmp_path / "broker.sock") as path:
+        broker = SocketBroker(path, 5)
+        broker.set_group_limits(m.SetGroupLimits("nlp", None, 0, None))
+    begin, end = [json.loads(line) for line in (tmp_path / "acts.log").read_text().splitlines()]
+    assert (begin["verb"], begin["account"], begin["user"]) == ("set-group-limits", "nlp", "")
+    assert begin["limits"] == "GrpSubmitJobs=0 GPU-run-minutes=None"
+    assert end["outcome"] == "ok"

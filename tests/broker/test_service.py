@@ -96,7 +96,7 @@ def sacct():
 
 @pytest.fixture
 def service(slurm, sacct, tmp_path):
-    return Service(slurm, account, Tokens(tmp_path / "tokens"), sacct, None, None, None)
+    return Service(slurm, account, Tokens(tmp_path / "tokens"), sacct, None, None, None, None)
 
 
 @pytest.mark.parametrize(

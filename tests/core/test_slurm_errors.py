@@ -32,7 +32,7 @@ def test_a_number_has_one_code(number, expected):
     ("printed", "expected"),
     [
         ("python: error: AssocMaxSubmitJobLimit\n", "association_submit_limit"),
-        ("error: AssocGrpSubmitJobsLimit", "association_submit_limit"),
+        ("error: AssocGrpSubmitJobsLimit", "group_submit_limit"),
         ("error: QOSMaxSubmitJobPerUserLimit", "qos_submit_limit"),
         ("error: QOSMaxGRESPerUser", "qos_limit"),
         ("error: QOSMaxWallDurationPerJobLimit", "qos_time_limit"),

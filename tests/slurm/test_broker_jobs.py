@@ -173,7 +173,7 @@ def test_task_zero_of_an_array_is_a_task(cluster, cluster_site, broker):
 def test_an_administrators_hold_is_not_lifted_by_the_person(cluster, cluster_site, broker):
     first, second = STEPS.waiting(cluster_site)
     assert cluster.run(["scontrol", "hold", str(second.job_id)]).returncode == 0
-    with refused("access_denied"):
+    with refused("held_by_admin"):
         broker.release(second.job_id, user="nlp-1")
     STEPS.cancel(cluster_site, second, first)
 
