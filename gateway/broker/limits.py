@@ -14,6 +14,7 @@ from gateway.core.tres import GPU, parse_tres
 from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
 from gateway.wire import messages as m
 
+_QOS_FORMAT = "Name,GrpSubmit,GrpTRESRunMins"
 _FORMAT = "Account,User,Partition,GrpSubmit,MaxSubmit,GrpTRESRunMins"
 # No comma, bracket or quote: sacctmgr reads each as several names.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
@@ -33,6 +34,11 @@ class Limits:
         words = ["show", "associations", f"cluster={self.cluster}", f"format={_FORMAT}"]
         rows = show(self.commands, words, columns=_FORMAT.count(",") + 1)
         return m.GroupLimitsList(tuple(_limits(row) for row in rows))
+
+    def overriding_qos(self) -> tuple[str, ...]:
+        """QoS with limits of these kinds: Slurm looks no further where a QoS says something."""
+        rows = show(self.commands, ["show", "qos", f"format={_QOS_FORMAT}"], columns=3)
+        return tuple(name for name, submit, minutes in rows if submit or GPU in parse_tres(minutes))
 
     def write(self, asked: m.SetGroupLimits) -> m.GroupLimits:
         """What Slurm has afterwards; nothing is sent when it has that already.

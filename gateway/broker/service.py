@@ -1,7 +1,7 @@
 """The verbs: what the broker allows, over what Slurm can do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -69,7 +69,7 @@ class Service:
             "set-group-limits": self.set_group_limits,
             "hold-admin": self.hold_admin,
             "release-admin": self.release_admin,
-            "accounting-facts": lambda _: self.slurm.accounting_facts(),
+            "accounting-facts": self.accounting_facts,
         }
 
     def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
@@ -156,6 +156,9 @@ class Service:
 
     def set_group_limits(self, request: m.SetGroupLimits) -> m.GroupLimits:
         return self.limits.write(request)
+
+    def accounting_facts(self, _: m.Nothing) -> m.AccountingFacts:
+        return replace(self.slurm.accounting_facts(), overriding_qos=self.limits.overriding_qos())
 
     def estimate(self, request: m.SubmitRequest) -> m.Estimate:
         account = self.accounts(request.user)

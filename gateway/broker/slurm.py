@@ -43,7 +43,9 @@ class Slurm(Protocol):
         """Lifts a hold of either kind: look first whose it is."""
         ...
 
-    def accounting_facts(self) -> m.AccountingFacts: ...
+    def accounting_facts(self) -> m.AccountingFacts:
+        """What slurmctld knows of them: no QoS, these are slurmdbd's."""
+        ...
 
     def keeps_comments(self) -> bool:
         """Whether accounting stores job comments: without them a token cannot be denied."""

@@ -188,6 +188,7 @@ class FactsContract(Steps):
         assert {"gres/gpu", "gres/gpu:a100"} <= set(facts.tracked)
         assert {"associations", "limits", "qos"} <= set(facts.enforced)
         assert facts.priority_decay_half_life_seconds == 7 * 86400
+        assert facts.overriding_qos == ()
 
 
 class GateContract(LimitContract, AdminHoldContract, FactsContract):

@@ -243,6 +243,9 @@ class AccountingFacts:
     tracked: tuple[str, ...]  # AccountingStorageTRES, with Slurm's own
     enforced: tuple[str, ...]  # AccountingStorageEnforce, in small letters
     priority_decay_half_life_seconds: int | None  # None: usage does not decay
+    # QoS with a GrpSubmitJobs or a GPU GrpTRESRunMins of their own: Slurm takes it in place of
+    # the group's, so their jobs pass the gate.
+    overriding_qos: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

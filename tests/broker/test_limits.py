@@ -142,3 +142,8 @@ def test_an_act_that_takes_too_long_may_have_been_done():
         Commands(timeout_seconds=0.1).run(["sleep", "10"], acts=True)
     with pytest.raises(BrokerUnreachable):
         Commands(timeout_seconds=5).run(["no-such-program"], acts=True)
+
+
+def test_a_qos_that_overrides_groups_is_named():
+    qos = "normal||\nspot|100|\nurgent||gres/gpu=9\nlow||cpu=9\n"
+    assert Limits(Scripted([qos]), "dev").overriding_qos() == ("spot", "urgent")
