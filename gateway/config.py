@@ -35,6 +35,8 @@ class Settings:
     template_folders: tuple[Path, ...]
     environments_file: Path
     site_name: str
+    currency: str
+    bill_suspended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         template_folders=(assets() / "sbatch_templates", home / "sbatch_templates"),
         environments_file=Path(reader.text("environments_file", str(home / "environments.toml"))),
         site_name=reader.text("site_name", "Sluice"),
+        currency=reader.text("currency", "CNY"),
+        bill_suspended=reader.flag("bill_suspended", default=False),
     )
     reader.finish()
     return settings

@@ -8,6 +8,7 @@ from gateway.brokerclient.port import Broker
 from gateway.core.access import Viewer, job_rights
 from gateway.core.states import parse_state
 from gateway.errors import BrokerRefused, BrokerUnreachable, Busy, NotFound, Refused
+from gateway.services import hold
 from gateway.store import events, jobs, polls, submissions
 from gateway.store.jobs import JobOwner
 from gateway.store.uow import Begin
@@ -66,6 +67,7 @@ def withdraw(submission_id: int, *, viewer: Viewer, begin: Begin, now: datetime)
             raise NotFound("submission")
         if not submissions.withdraw(session, submission_id):
             raise Refused("already_sent")
+        hold.release_of(session, submission_id, now=now)
         events.add(
             session,
             "withdrawn",

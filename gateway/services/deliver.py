@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gateway.brokerclient.port import Broker
 from gateway.core.readback import differences
 from gateway.errors import BadMessage, BrokerRefused, BrokerSilent, BrokerUnreachable
-from gateway.services import joblines
+from gateway.services import hold, joblines
 from gateway.store import events, jobs, polls, submissions
 from gateway.store.submissions import SubmissionRow
 from gateway.store.uow import Begin
@@ -183,6 +183,7 @@ class _Attempt:
             )
             if kept:
                 self._event(session, "refused", code=error.code)
+                hold.release_of(session, self.row.id, now=self.now)
         return Outcome.REFUSED
 
     def _put_back(self, outcome: Outcome, code: str) -> Outcome:

@@ -7,21 +7,29 @@ posted twice is one submission, whichever process meets it.
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
+from gateway.core import quoting
 from gateway.core.access import Permission, Viewer
 from gateway.core.ask import Ask, FieldProblem
+from gateway.core.months import month_start
+from gateway.core.pricing import NoPrice
+from gateway.core.quoting import Shape
 from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refused
-from gateway.services import deliver
+from gateway.services import deliver, hold, quote
 from gateway.services.draft import Draft, InvalidAsk, draft, in_folder
 from gateway.services.environments import Environment
 from gateway.services.offer import offer_in
 from gateway.services.templates import Catalogue
-from gateway.store import events, submissions
+from gateway.store import events, prices, submissions
 from gateway.store.uow import Begin
 from gateway.wire import codec
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 __all__ = ["InvalidAsk", "ask_of", "ask_of_job", "submit"]
 
@@ -40,9 +48,12 @@ def submit(
     environments: Sequence[Environment],
     now: datetime,
     cluster: str = "cluster",
+    zone: tzinfo = UTC,
 ) -> int:
     """The submission's id, the same one for the same `form_key`. `read` is a begin that only
-    reads: judging a form must not wait for somebody who writes.
+    reads: judging a form must not wait for somebody who writes. Where the site has prices, the
+    worst case is held in the transaction that keeps the submission; `zone` says when a member's
+    month begins.
 
     Raises InvalidAsk with problems at fields, Refused, BrokerRefused when the broker will not
     look at this person's folder, or Busy when nothing could be kept. A broker that is away is
@@ -58,7 +69,10 @@ def submit(
     made = draft(ask, viewer=viewer, offer=offer, catalogue=catalogue, environments=environments)
     made = _looked_at(made, viewer=viewer, broker=broker)
     new = _new(ask, made, form_key=form_key, viewer=viewer, cluster=cluster)
-    submission_id, claimed = _keep(new, begin=begin, now=now)
+    wanted = _Hold(
+        quote.shape_of(made.reading, offer), new.request["account"], viewer.unix_user, zone
+    )
+    submission_id, claimed = _keep(new, wanted, begin=begin, now=now)
     if claimed is not None:
         # Busy after this point costs nothing: the outbox finds the job by its token.
         with suppress(Busy):
@@ -66,14 +80,49 @@ def submit(
     return submission_id
 
 
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """What is to be held for the submission."""
+
+    shape: Shape | None
+    group: str
+    user: str
+    zone: tzinfo
+
+    def place(self, session: "Session", submission_id: int, *, now: datetime) -> None:
+        """Raises InvalidAsk when the group cannot pay. Nothing where the site has no prices."""
+        price_list = prices.load(session)
+        if not price_list.is_on(now) or self.shape is None:
+            return
+        task = quoting.price(self.shape, seconds=self.shape.minutes * 60, at=now, prices=price_list)
+        if isinstance(task, NoPrice):
+            raise InvalidAsk((quote.no_price(task),))
+        try:
+            hold.place(
+                session,
+                quoting.times(task, self.shape.tasks),
+                submission_id=submission_id,
+                group=self.group,
+                user=self.user,
+                tasks=self.shape.tasks,
+                month_began=month_start(now, self.zone),
+                now=now,
+            )
+        except hold.ShortOfCredit as short:
+            problem = FieldProblem("group", short.code, dict(short.facts))
+            raise InvalidAsk((problem,)) from short
+
+
 def _keep(
-    new: submissions.NewSubmission, *, begin: Begin, now: datetime
+    new: submissions.NewSubmission, wanted: _Hold, *, begin: Begin, now: datetime
 ) -> tuple[int, deliver.Claimed | None]:
-    """Store it and claim the first attempt at once; no claim when it was there already."""
+    """Store it with its hold and claim the first attempt at once; no claim when it was there
+    already. A group that cannot pay leaves nothing behind."""
     with begin() as session:
         submission_id, is_new = submissions.add(session, new, now=now)
         if not is_new:
             return submission_id, None
+        wanted.place(session, submission_id, now=now)
         events.add(
             session,
             "submitted",

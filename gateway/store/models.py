@@ -155,6 +155,15 @@ class Job(Base):
         Index(None, "partition", "submit_time"),
         Index(None, "qos", "submit_time"),
         Index(None, "template", "submit_time"),
+        # What runs of a template took; jobs of plain sbatch have none.
+        Index(
+            "ix_job_template_times",
+            "group_name",
+            "template",
+            "submit_time",
+            sqlite_where=text("template is not null"),
+            postgresql_where=text("template is not null"),
+        ),
         # The operator class lets PostgreSQL look for a beginning whatever its collation.
         Index(None, "name", "submit_time", postgresql_ops={"name": "text_pattern_ops"}),
     )

@@ -54,6 +54,7 @@ def send(ask: Ask, form_key: str) -> Sent:
         environments=have.environments,
         now=have.clock(),
         cluster=have.settings.cluster_name,
+        zone=have.settings.timezone,
     )
     found = detail(submission_id)
     assert found is not None  # it was kept a moment ago

@@ -14,9 +14,10 @@ import structlog
 from gateway.brokerclient.port import Broker
 from gateway.core.pace import Last, is_due, next_interval
 from gateway.services import clean_up as cleaning
-from gateway.services import deliver, link, poll
+from gateway.services import credit, deliver, hold, link, poll, review
 from gateway.services import ingest as accounting
 from gateway.services import reconcile as reconciling
+from gateway.services import settle as settling
 from gateway.store import polls
 from gateway.store.uow import Begin
 
@@ -41,6 +42,7 @@ class Context:
     ingest_seconds: float
     clock: Callable[[], datetime]
     backfill: timedelta = accounting.FIRST_WINDOW
+    rules: settling.Rules = field(default_factory=settling.Rules)
     stopwatch: Callable[[], float] = time.monotonic
     took: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -121,6 +123,32 @@ def outbox(context: Context) -> None:
     deliver.deliver_due(begin=context.begin, broker=context.broker, now=context.clock())
 
 
+def settle(context: Context) -> None:
+    """Charge ended runs, give back what their holds kept, let lapse what is past its end."""
+    now = context.clock()
+    report = settling.settle(begin=context.begin, now=now, rules=context.rules)
+    released = hold.release_due(begin=context.begin, now=now)
+    lapsed = credit.expire_due(begin=context.begin, now=now)
+    if report.settled or released or lapsed:
+        log.info(
+            "settled",
+            runs=report.settled,
+            posted=report.posted,
+            corrected=report.corrected,
+            refunded=report.refunded,
+            review=report.review,
+            holds_released=released,
+            pots_lapsed=lapsed,
+        )
+
+
+def find_lost(context: Context) -> None:
+    """Runs that nobody ends: for a person to look at."""
+    found = review.find_lost(begin=context.begin, now=context.clock())
+    if found:
+        log.warning("runs_without_end", runs=found)
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures and ended sessions."""
     cleaning.clean_up(begin=context.begin, now=context.clock())
@@ -135,6 +163,8 @@ JOBS = (
     Periodic("reconcile", 30.0, reconcile),
     Periodic("reconcile_old", 600.0, reconcile_old),
     Periodic("outbox", 2.0, outbox),
+    Periodic("settle", 5.0, settle),
+    Periodic("find_lost", 600.0, find_lost),
     Periodic("clean_up", 3600.0, clean_up),
 )
 

@@ -46,6 +46,15 @@ def _columns_of_runs() -> None:
         postgresql_where=sa.text("to_settle"),
     )
 
+    op.create_index(
+        "ix_job_template_times",
+        "job",
+        ["group_name", "template", "submit_time"],
+        unique=False,
+        sqlite_where=sa.text("template is not null"),
+        postgresql_where=sa.text("template is not null"),
+    )
+
 
 def _tables() -> None:
     op.create_table(
@@ -385,6 +394,7 @@ def _tables() -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_job_template_times", table_name="job")
     op.drop_index("ix_run_to_settle", table_name="run")
     for name in ("to_settle", "seen_until", "cancelled_by", "qos", *_RUN):
         op.drop_column("run", name)

@@ -1,0 +1,147 @@
+"""Runs that wait for a person."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import exists, select, update
+from sqlalchemy.orm import Session
+
+from gateway.store import money_models as mm
+from gateway.store.models import HeldRow, Job, Run
+
+
+@dataclass(frozen=True, slots=True)
+class LostRun:
+    id: int
+    group: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRow:
+    """One run of the review with the evidence: what accounting says, and what the queue saw."""
+
+    charge_id: int
+    run_id: int
+    job_id: int
+    slurm_id: int
+    cluster: str
+    group: str
+    user: str
+    name: str
+    partition: str
+    qos: str | None
+    reason: str
+    state: str
+    amount: int
+    pending: int | None
+    at: datetime
+    run_state: str
+    start: datetime
+    end: datetime | None
+    elapsed_seconds: int
+    seen_until: datetime | None
+    last_seen: datetime
+    time_limit_minutes: int | None
+    nodes: int
+    gpus: int | None
+    gpus_asked: int
+    gpu_type: str | None
+    alloc_tres: str
+    node_list: str | None
+    decision: dict[str, Any] | None
+
+
+def waiting(session: Session, *, limit: int = 200, group: str | None = None) -> list[ReviewRow]:
+    """The review, oldest first; also charges on which a corrected record threw a doubt."""
+    query = (
+        select(
+            mm.Charge.id,
+            Run.id,
+            Job.id,
+            Run.slurm_id,
+            Run.cluster,
+            Run.group,
+            Run.user,
+            Job.name,
+            Run.partition,
+            Run.qos,
+            mm.Charge.reason,
+            mm.Charge.state,
+            mm.Charge.amount,
+            mm.Charge.pending,
+            mm.Charge.at,
+            Run.state,
+            Run.start_time,
+            Run.end_time,
+            Run.elapsed_seconds,
+            Run.seen_until,
+            Job.seen_at,
+            Job.time_limit_minutes,
+            Run.nodes,
+            Run.gpus,
+            Job.gpus,
+            Job.gpu_type,
+            Run.alloc_tres,
+            Run.node_list,
+            mm.Charge.decision,
+        )
+        .join(Run, Run.id == mm.Charge.run_id)
+        .join(Job, Job.id == Run.job_id)
+        .where(mm.Charge.reason.is_not(None))
+        .order_by(mm.Charge.at, mm.Charge.id)
+        .limit(limit)
+    )
+    if group is not None:
+        query = query.where(mm.Charge.group == group)
+    return [ReviewRow(*tuple(row)) for row in session.execute(query)]
+
+
+def lost_runs(session: Session, *, before: datetime, limit: int = 200) -> list[LostRun]:
+    """Runs that accounting calls open, of jobs that the queue has not had since `before`."""
+    charged = exists().where(mm.Charge.run_id == Run.id)
+    query = (
+        select(Run.id, Run.group, Run.user)
+        .join(Job, Job.id == Run.job_id)
+        .where(Job.left_queue_at.is_not(None), Job.left_queue_at < before)
+        .where(Run.end_time.is_(None), ~charged)
+        .order_by(Run.id)
+        .limit(limit)
+    )
+    return [LostRun(*row) for row in session.execute(query)]
+
+
+def end_by_decision(session: Session, run_id: int, decision: dict[str, Any]) -> bool:
+    """A run without an end gets the one that the decision implies, and is settled with it.
+
+    False for a run that has an end: accounting's stays.
+    """
+    run = session.get(Run, run_id)
+    if run is None or run.end_time is not None:
+        return False
+    seconds = int(decision.get("seconds") or 0)
+    session.execute(
+        update(Run)
+        .where(Run.id == run_id)
+        .values(
+            end_time=run.start_time + timedelta(seconds=seconds),
+            elapsed_seconds=seconds,
+            to_settle=True,
+        )
+    )
+    return True
+
+
+def held_row(session: Session, row_id: int) -> bool:
+    found = session.get(HeldRow, row_id)
+    return found is not None and found.settled_at is None
+
+
+def settle_held_row(session: Session, row_id: int, *, now: datetime) -> None:
+    """A person has dealt with it: it leaves the list, and stays in the table."""
+    session.execute(
+        update(HeldRow)
+        .where(HeldRow.id == row_id, HeldRow.settled_at.is_(None))
+        .values(settled_at=now)
+    )
