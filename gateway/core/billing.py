@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from gateway.core.pricing import Usage
 from gateway.core.states import parse_state
@@ -125,10 +126,10 @@ def _times(facts: RunFacts) -> Doubt | None:
 
 
 def _by_type(facts: RunFacts, type_of: TypeOfNodes) -> dict[str, int] | None:
-    try:
-        total, named = gpu_count(parse_tres(facts.alloc_tres))
-    except ValueError:
+    counted = _counted(facts.alloc_tres)
+    if counted is None:
         return None
+    total, named = counted
     if facts.gpus != total:
         total, named = facts.gpus or 0, {}
     by_type = {kind: count for kind, count in named.items() if count}
@@ -141,3 +142,11 @@ def _by_type(facts: RunFacts, type_of: TypeOfNodes) -> dict[str, int] | None:
             return None
         by_type[kind] = by_type.get(kind, 0) + unnamed
     return by_type
+
+
+@lru_cache(maxsize=4096)  # a hundred thousand runs share some hundred texts
+def _counted(alloc_tres: str) -> tuple[int, dict[str, int]] | None:
+    try:
+        return gpu_count(parse_tres(alloc_tres))
+    except ValueError:
+        return None

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from gateway.core.billing import (
     usage_of,
 )
 from gateway.core.ledger import EntryKind, NewEntry
-from gateway.core.pots import Cover, Pot, PotKind
+from gateway.core.pots import Cover, Line, Pot, PotKind
 from gateway.core.pricing import Bill, NoPrice, Preempted, PriceList, Usage, bill
 from gateway.core.states import parse_state
 from gateway.store.charges import ChargeRow, DueRun, RefundRow
@@ -246,10 +246,14 @@ def _posted(cover: Cover, usage: Usage, *, version: int, waived: bool) -> dict[s
         "reason": None,
         "amount": cover.total,
         "card_seconds": usage.card_seconds,
-        "items": [asdict(line) for line in cover.lines],
+        "items": [_stored(line) for line in cover.lines],
         "pending": None,
         "version": version,
     }
+
+
+def _stored(line: Line) -> dict[str, Any]:
+    return {name: getattr(line, name) for name in Line.__slots__}
 
 
 def _same_usage(before: ChargeRow, found: Bill) -> bool:
