@@ -21,10 +21,16 @@ class Permission(StrEnum):
     ACT_ON_ALL_JOBS = "act_on_all_jobs"
     SEE_HEALTH = "see_health"
     MANAGE_PEOPLE = "manage_people"
+    SEE_ALL_CREDIT = "see_all_credit"
+    MANAGE_CREDIT = "manage_credit"
 
 
 _RESEARCHER = frozenset({Permission.USE_PORTAL, Permission.SUBMIT_JOB})
-_OPERATOR = _RESEARCHER | {Permission.SEE_ALL_JOBS, Permission.SEE_HEALTH}
+_OPERATOR = _RESEARCHER | {
+    Permission.SEE_ALL_JOBS,
+    Permission.SEE_HEALTH,
+    Permission.SEE_ALL_CREDIT,
+}
 
 PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.RESEARCHER: _RESEARCHER,
@@ -71,3 +77,19 @@ def job_rights(viewer: Viewer, *, user: str, group: str) -> JobRights:
         read_files=owner,
         act=owner or leads or viewer.may(Permission.ACT_ON_ALL_JOBS),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRights:
+    """What a viewer may do with a group's credit. Nothing at all means: answer 404."""
+
+    see: bool
+    steer: bool  # caps, packages, codes, loans, rules, budgets
+
+
+def group_rights(viewer: Viewer, group: str) -> GroupRights:
+    """Members see the group's credit and who uses it; its leaders and administrators steer it;
+    an operator looks."""
+    steer = group in viewer.leads or viewer.may(Permission.MANAGE_CREDIT)
+    see = steer or group in viewer.groups or viewer.may(Permission.SEE_ALL_CREDIT)
+    return GroupRights(see=see, steer=steer)

@@ -20,6 +20,7 @@ from gateway.web import failures, i18n, show
 from gateway.web.access import init_access, viewer_or_none
 from gateway.web.deps import Deps
 from gateway.web.ids import Id
+from gateway.web.money import init_money
 from gateway.web.security import init_security
 from gateway.web.texts import gettext
 from gateway.web.views import (
@@ -117,6 +118,7 @@ def _init_templates(app: Flask, settings: Settings) -> None:
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     show.init_show(app)
+    init_money(app)
     prints = _fingerprints(Path(app.static_folder or ""))
 
     def asset(name: str) -> str:

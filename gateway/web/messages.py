@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from gateway.core.ask import FieldProblem
 from gateway.errors import GatewayError, Refused
 from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
+from gateway.web.money import money_text
+from gateway.web.money_texts import MONEY_ERRORS
 from gateway.web.show import minutes_words
 from gateway.web.slurm_texts import SLURM_TEXTS
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
 
-TEXTS: Mapping[str, Lazy] = {**SLURM_TEXTS, **ERROR_TEXTS, **PROBLEM_TEXTS}
+TEXTS: Mapping[str, Lazy] = {
+    **SLURM_TEXTS,
+    **ERROR_TEXTS,
+    **MONEY_ERRORS,
+    **PROBLEM_TEXTS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,7 @@ class Shown:
     nearest: str | None
 
 
+_AMOUNTS = frozenset({"need", "free", "owed"})
 _WHOSE = {"partition": _l("partition"), "qos": _l("QoS"), "group": _l("group")}
 
 
@@ -43,7 +51,15 @@ def sentence(code: str, facts: Mapping[str, str | int] | None = None) -> str:
 
 def error_sentence(error: GatewayError) -> str:
     """What a person reads of an error: never the exception's own text."""
-    return sentence(error.code, error.facts if isinstance(error, Refused) else None)
+    return sentence(error.code, _in_money(error.facts) if isinstance(error, Refused) else None)
+
+
+def _in_money(facts: Mapping[str, str | int]) -> dict[str, str | int]:
+    """Amounts come as millionths."""
+    return {
+        name: money_text(value) if name in _AMOUNTS and isinstance(value, int) else value
+        for name, value in facts.items()
+    }
 
 
 def shown(problem: FieldProblem) -> Shown:

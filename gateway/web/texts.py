@@ -5,9 +5,11 @@ The catalogue is looked up once a request: a list of a hundred jobs asks for a t
 
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import flask_babel  # type: ignore[import-untyped]
+from babel import numbers
 from flask import Flask, g
 
 
@@ -41,6 +43,15 @@ def lazy_gettext(text: str) -> Lazy:
 
 def format_datetime(at: datetime, pattern: str) -> str:
     return str(flask_babel.format_datetime(at, pattern))
+
+
+def format_currency(amount: Decimal, currency: str, *, exact: bool = False) -> str:
+    """To the cent, or with every decimal it has."""
+    locale = flask_babel.get_locale()
+    written = numbers.format_currency(
+        amount, currency, locale=locale, decimal_quantization=not exact
+    )
+    return str(written)
 
 
 def refresh() -> None:
