@@ -10,7 +10,7 @@ from sqlalchemy import select
 from gateway.config import assets
 from gateway.core.access import Viewer
 from gateway.core.ask import Ask
-from gateway.services import deliver, ingest, poll, reconcile, submit
+from gateway.services import credit, deliver, hold, ingest, poll, reconcile, settle, submit
 from gateway.services.environments import NONE
 from gateway.services.templates import Catalogue
 from gateway.store import models as t
@@ -84,6 +84,20 @@ class Portal:
         return reconcile.reconcile(
             begin=self.begin, broker=self.broker, cluster=CLUSTER, now=self.now
         )
+
+    def settle(self) -> settle.SettleReport:
+        """What the worker does with ended runs, in its order."""
+        report = settle.settle(begin=self.begin, now=self.now)
+        hold.release_due(begin=self.begin, now=self.now)
+        credit.expire_due(begin=self.begin, now=self.now)
+        return report
+
+    def work(self) -> None:
+        """One turn of the worker: queue, accounting, money."""
+        self.poll()
+        self.ingest()
+        self.reconcile()
+        self.settle()
 
     def run_outbox(self, *, seconds: float, step: float = 5.0) -> None:
         """Let time pass with the outbox at work, and no poll."""
