@@ -164,6 +164,13 @@ class Job(Base):
             sqlite_where=text("template is not null"),
             postgresql_where=text("template is not null"),
         ),
+        # What ended and is not charged yet: the gate counts it.
+        Index(
+            "ix_job_uncharged",
+            "end_time",
+            sqlite_where=text("not active and not accounted"),
+            postgresql_where=text("not active and not accounted"),
+        ),
         # The operator class lets PostgreSQL look for a beginning whatever its collation.
         Index(None, "name", "submit_time", postgresql_ops={"name": "text_pattern_ops"}),
     )

@@ -1,0 +1,146 @@
+"""What open jobs may still cost: the part that no hold covers, by their limit and the prices.
+
+Only money counts here, never Slurm's usage: that decays, and spent hours would come back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gateway.core.credits import MILLION
+from gateway.core.pots import Pot
+from gateway.core.pricing import CPU, Bill, NoPrice, PriceList, Usage, affordable, bill
+
+# Slurm takes run-minutes off only once in PriorityCalcPeriod (5 minutes unless the site says
+# otherwise): a cap that follows the clock more closely would keep out what is paid for.
+_SLURM_LAGS = timedelta(minutes=6)
+MOST_MINUTES = 2**40  # as the broker takes it
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job of a group that is not charged yet, the oldest first by `order`.
+
+    `kinds`: the GPU types it has or could be given. `minutes`: its limit, or that of its
+    partition; None: no limit anywhere. `covered_minutes`: how long a hold has paid for, and
+    `shortage` what that hold lacks since the job was requeued.
+    """
+
+    id: int
+    user: str
+    order: tuple[datetime, int]
+    kinds: tuple[str, ...]
+    gpus: int
+    cpus: int
+    qos: str | None
+    minutes: int | None
+    tasks: int = 1
+    started: datetime | None = None
+    ended: datetime | None = None
+    covered_minutes: int = 0
+    shortage: int = 0
+    stopping: bool = False
+
+    @property
+    def waits(self) -> bool:
+        return self.started is None
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """`bill` is the worst case that nothing covers; None: without a limit, so everything.
+
+    `accrued` is what of it has been used by now, `under_hold` what was used of a hold.
+    `card_minutes` is what Slurm counts against the group's run-minutes.
+    """
+
+    job: OpenJob
+    bill: Bill | None
+    accrued: int
+    under_hold: int
+    card_minutes: int
+    no_price: str | None = None
+
+    @property
+    def total(self) -> int:
+        return (self.bill.total if self.bill else 0) + self.job.shortage
+
+
+def weigh(job: OpenJob, *, prices: PriceList, now: datetime) -> Weighed:
+    """By the prices at its start, or those of now for a job that waits."""
+    at = job.started or now
+    used = _elapsed(job, now)
+    covered = job.covered_minutes * 60
+    one = _bill(job, 1, at=at, prices=prices)
+    if isinstance(one, NoPrice):
+        return Weighed(job, Bill(()), 0, 0, _card_minutes(job, now), one.resource)
+
+    def cost(seconds: int) -> Bill:
+        found = _bill(job, max(0, seconds), at=at, prices=prices)
+        assert isinstance(found, Bill)
+        return found
+
+    accrued, under_hold = cost(used - covered).total, cost(min(used, covered)).total
+    worst: Bill | None
+    if job.ended is not None:
+        worst = cost(used - covered)
+    elif job.minutes is None:
+        worst = None if one.total else Bill(())
+    else:
+        worst = cost(max(job.minutes * 60, used) - covered)
+    return Weighed(job, worst, accrued, under_hold, _card_minutes(job, now))
+
+
+def cheapest(pots: Sequence[Pot], *, prices: PriceList, now: datetime) -> tuple[int, int] | None:
+    """The least that a card-hour can cost this group, as price and factor; None: nothing costs.
+
+    What is free is left out: it would make the cap endless for everything else.
+    """
+    of_list = (prices.price(resource, now) for resource in prices.resources(now))
+    cards = zip(prices.resources(now), of_list, strict=True)
+    rates = [int(price) for resource, price in cards if resource != CPU and price]
+    rates += [pot.per_hour for pot in pots if pot.per_hour and pot.left > 0]
+    names = {row.qos.casefold() for row in prices.terms if row.starts <= now}
+    factors = [prices.factor_millionths(name, now) for name in names]
+    least = min((factor for factor in factors if factor), default=MILLION)
+    return (min(rates), min(least, MILLION)) if rates else None
+
+
+def minutes_for(credit: int, rate: tuple[int, int]) -> int:
+    """Card-minutes that cost no more than `credit`, rounded down."""
+    seconds = affordable(credit, *rate)
+    assert seconds is not None, "what is free has no rate"
+    return min(MOST_MINUTES, seconds // 60)
+
+
+def _elapsed(job: OpenJob, now: datetime) -> int:
+    if job.started is None:
+        return 0
+    return max(0, int(((job.ended or now) - job.started).total_seconds()))
+
+
+def _card_minutes(job: OpenJob, now: datetime) -> int:
+    if job.ended is not None or job.minutes is None:
+        return 0
+    if job.started is None:
+        return job.gpus * job.tasks * job.minutes
+    gone = max(timedelta(0), now - job.started - _SLURM_LAGS)
+    return job.gpus * max(0, job.minutes - int(gone.total_seconds()) // 60)
+
+
+def _bill(job: OpenJob, seconds: int, *, at: datetime, prices: PriceList) -> Bill | NoPrice:
+    """Of several types that Slurm may give, the dearest that has a price."""
+    kinds = job.kinds if job.gpus else ("",)
+    if job.gpus and not kinds:
+        kinds = tuple(name for name in prices.resources(at) if name != CPU)
+    found = [bill(_usage(job, kind, seconds), qos=job.qos, at=at, prices=prices) for kind in kinds]
+    priced = [one for one in found if isinstance(one, Bill)]
+    if not priced:
+        lacking = next((one for one in found if isinstance(one, NoPrice)), None)
+        return lacking or NoPrice("gpu")
+    return max(priced, key=lambda one: one.total)
+
+
+def _usage(job: OpenJob, kind: str, seconds: int) -> Usage:
+    cards = {kind: job.gpus * job.tasks} if job.gpus else {}
+    return Usage(seconds, cards, job.cpus * job.tasks)
