@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from gateway.core import pots as laying
@@ -10,6 +10,7 @@ from gateway.core import quoting
 from gateway.core.access import Viewer
 from gateway.core.ask import FieldProblem
 from gateway.core.credits import Credits
+from gateway.core.months import month_start
 from gateway.core.offer import Offer, PartitionChoice
 from gateway.core.policy import Reading
 from gateway.core.pots import Cover, Pot, PotKind
@@ -25,18 +26,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What one pot pays of a quote."""
+    """What one pot pays of a quote. A package gives `unit_seconds` at its own `per_hour`."""
 
     kind: PotKind
     resource: str | None
     expires: datetime | None
     amount: Credits
+    unit_seconds: int = 0
+    per_hour: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """A field that costs money cannot be read yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
     """`worst` is the whole limit of every task at the list price, `cover` who pays it: that is
-    held. `free` is what the group may spend now, `after` what is left then."""
+    held. `free` is what the group may spend now, `after` what is left then. `cap_left` is what
+    the member's own cap leaves this month, where there is one."""
 
     group: str
     shape: Shape
@@ -48,6 +57,7 @@ class Quote:
     expected: Expected | None
     likely: Credits | None
     cheaper: tuple[Cheaper, ...]
+    cap_left: Credits | None = None
 
     @property
     def held(self) -> Credits:
@@ -58,8 +68,18 @@ class Quote:
         return Credits(self.free - self.cover.total)
 
     @property
+    def missing(self) -> Credits:
+        """What the group lacks for the worst case: the same that a submit is refused for."""
+        return Credits(max(self.cover.short, -self.after, 0)) if self.held else Credits(0)
+
+    @property
+    def over_cap(self) -> Credits:
+        """By how much the worst case goes beyond the member's cap."""
+        return Credits(0 if self.cap_left is None else max(0, self.held - self.cap_left))
+
+    @property
     def is_enough(self) -> bool:
-        return not self.cover.short and self.after >= 0
+        return not self.missing and not self.over_cap
 
 
 def quote(
@@ -70,13 +90,17 @@ def quote(
     viewer: Viewer,
     begin: Begin,
     now: datetime,
-) -> Quote | NoPrice | None:
-    """None while the form cannot be priced yet, and on a site that charges nothing."""
+    zone: tzinfo = UTC,
+) -> Quote | NoPrice | NotYet | None:
+    """NotYet while the form cannot be priced, None on a site that charges nothing. `zone` says
+    when a member's month begins."""
     with begin() as session:
         price_list = prices.load(session)
-        shape = shape_of(reading, offer)
-        if shape is None or not price_list.is_on(now) or reading.group is None:
+        if not price_list.is_on(now):
             return None
+        shape = shape_of(reading, offer)
+        if shape is None or reading.group is None:
+            return NotYet()
         others = list(_others(reading, offer, shape))
         return quote_in(
             session,
@@ -87,6 +111,7 @@ def quote(
             price_list=price_list,
             others=others,
             now=now,
+            zone=zone,
         )
 
 
@@ -100,6 +125,7 @@ def quote_in(
     price_list: PriceList,
     others: Iterable[tuple[str, str, Shape]] = (),
     now: datetime,
+    zone: tzinfo = UTC,
 ) -> Quote | NoPrice:
     """The same for a shape, inside a transaction that is open already."""
     task = quoting.price(shape, seconds=shape.minutes * 60, at=now, prices=price_list)
@@ -126,6 +152,7 @@ def quote_in(
         cheaper=quoting.cheaper(
             shape, worst.total, [*others, *_shorter(shape, before)], at=now, prices=price_list
         ),
+        cap_left=_cap_left(session, group, user, since=month_start(now, zone)),
     )
 
 
@@ -207,10 +234,24 @@ def _shorter(shape: Shape, before: Expected | None) -> Iterator[tuple[str, str, 
         yield "time_limit", str(minutes), replace(shape, minutes=minutes)
 
 
+def _cap_left(session: "Session", group: str, user: str, *, since: datetime) -> Credits | None:
+    cap = ledger.cap(session, group, user)
+    if cap is None:
+        return None
+    return Credits(cap - ledger.spent(session, group, user, since=since))
+
+
 def _paid(cover: Cover, pots: list[Pot]) -> tuple[Paid, ...]:
     by_pot = cover.by_pot()
     return tuple(
-        Paid(pot.kind, pot.resource, pot.expires, Credits(by_pot[pot.id]))
+        Paid(
+            pot.kind,
+            pot.resource,
+            pot.expires,
+            Credits(by_pot[pot.id]),
+            sum(line.unit_seconds for line in cover.lines if line.pot_id == pot.id),
+            pot.per_hour,
+        )
         for pot in pots
         if pot.id in by_pot
     )

@@ -116,5 +116,18 @@ PROBLEM_TEXTS = {
     ),
     "field_pattern": _l("This does not have the form that the template wants."),
     "field_choice": _l("Choose one of the list."),
+    "job_too_dear": _l(
+        "Not enough credit: the job could cost up to %(need)s, the group has %(free)s, so "
+        "%(missing)s is missing. Shorten the time limit, take fewer or cheaper cards or another "
+        "group, or ask whoever leads the group for a top-up."
+    ),
+    "member_cap_reached": _l(
+        "The job could cost up to %(need)s, and your own limit of this month has %(free)s left. "
+        "A leader of the group can raise it."
+    ),
+    "budget_stopped": _l(
+        "A budget of this group has reached the mark where new jobs stop. A leader of the group "
+        "can let them go on."
+    ),
     "directive_refused": _l("This value cannot stand in a job script."),
 }

@@ -32,6 +32,8 @@ class Shown:
 
 
 _AMOUNTS = frozenset({"need", "free", "owed"})
+# What is said of a job in the place of the plain sentence, since more would help there.
+_OF_JOB = {"not_enough_credit": "job_too_dear"}
 _WHOSE = {"partition": _l("partition"), "qos": _l("QoS"), "group": _l("group")}
 
 
@@ -64,11 +66,14 @@ def _in_money(facts: Mapping[str, str | int]) -> dict[str, str | int]:
 
 def shown(problem: FieldProblem) -> Shown:
     """A problem as the form shows it: units and names of limits in words."""
-    facts = dict(problem.facts)
+    facts, code = _in_money(problem.facts), _OF_JOB.get(problem.code, problem.code)
+    if code == "job_too_dear":
+        need, free = int(problem.facts.get("need", 0)), int(problem.facts.get("free", 0))
+        facts["missing"] = money_text(need - free)
     if problem.code == "time_limit_above_cap":
         facts["max"] = minutes_words(int(facts["max"]))
         facts["by"] = whose(str(facts["by"]))
-    return Shown(problem.field, problem.code, sentence(problem.code, facts), problem.nearest)
+    return Shown(problem.field, problem.code, sentence(code, facts), problem.nearest)
 
 
 def whose(limit_of: str) -> str:

@@ -1,6 +1,7 @@
 """The submit form as it is shown: choices from the offer, values as typed, messages at fields."""
 
 from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl
 from uuid import uuid4
 
 from flask import render_template
@@ -20,7 +21,7 @@ from gateway.web.i18n import language
 from gateway.web.messages import Shown, shown
 from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
-from gateway.web.views import choices, earlier
+from gateway.web.views import choices, earlier, quotebox
 
 # While somebody types, an empty field is not yet a mistake.
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
@@ -71,6 +72,7 @@ class FormView:
     problems: dict[str, Shown]
     general: list[Shown]
     beside: choices.Beside
+    quote: quotebox.QuoteView | None
     noted: tuple[tuple[str, str], ...]
 
 
@@ -120,7 +122,7 @@ def view(
         fields=fields,
         environments=choices.environments(have.environments),
         own_environment=ask.environment == OWN_ENVIRONMENT,
-        offered=offered,
+        offered=replace(offered, groups=quotebox.with_credit(offered.groups)),
         numbers=numbers,
         hints=offered.hints | {number.name: number.hint for number in numbers},
         helps=_helps(fields),
@@ -128,6 +130,7 @@ def view(
         problems=at_fields,
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
+        quote=quotebox.build(seen.reading, offer, template=ask.template),
         noted=noted,
     )
 
@@ -166,12 +169,16 @@ def _template_name(sent: MultiDict[str, str]) -> str:
 
 
 def _with_suggestion(sent: MultiDict[str, str]) -> MultiDict[str, str]:
-    """A pressed suggestion, field=value, in the place of what was typed there."""
+    """A pressed suggestion in the place of what was typed: field=value, or for a cheaper shape
+    several of them, as an address holds them."""
     name, equals, value = sent.get("try", "").partition("=")
-    if not equals:
+    changes = [(name, value)] if equals else []
+    changes += [pair for pair in parse_qsl(sent.get("set", "")) if pair[0] in ASK_FIELDS]
+    if not changes:
         return sent
     changed = MultiDict(sent)
-    changed[name if name in ASK_FIELDS else f"{VALUE}{name}"] = value
+    for name, value in changes:
+        changed[name if name in ASK_FIELDS else f"{VALUE}{name}"] = value
     return changed
 
 

@@ -30,7 +30,7 @@ def new() -> ResponseReturnValue:
 @requires(Permission.SUBMIT_JOB)
 def create() -> ResponseReturnValue:
     """One submission a form key, however often the button is pressed."""
-    if request.form.get("try"):
+    if request.form.get("try") or request.form.get("set"):
         return choices()
     form = formpage.read(request.form)
     if not form.validate():
