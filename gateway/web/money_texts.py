@@ -81,6 +81,15 @@ GRANT_REASONS = {
     "other": _l("Other"),
 }
 
+# What an administrator may give, beside a top-up.
+GRANTS = {
+    "trial": _l("Grant: trial"),
+    "project": _l("Grant: project"),
+    "teaching": _l("Grant: teaching"),
+    "compensation": _l("Grant: compensation"),
+    "other": _l("Grant: other"),
+}
+
 AT_ZERO = {
     AtZero.FINISH: (
         _l("Let everything finish"),

@@ -10,7 +10,8 @@ from gateway.services import act
 from gateway.services.act import Action
 from gateway.web.access import viewer
 from gateway.web.deps import deps
-from gateway.web.forms import Confirmed, Posted, TimeLimitForm
+from gateway.web.formbase import Posted
+from gateway.web.forms import Confirmed, TimeLimitForm
 from gateway.web.texts import gettext
 from gateway.web.texts import lazy_gettext as _l
 

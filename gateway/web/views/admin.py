@@ -10,7 +10,8 @@ from gateway.store.queries import health as reads
 from gateway.store.queries import people as lists
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
-from gateway.web.forms import ROLES, Confirmed, PersonForm, Posted, RoleForm
+from gateway.web.formbase import Posted
+from gateway.web.forms import ROLES, Confirmed, PersonForm, RoleForm
 from gateway.web.messages import error_sentence
 from gateway.web.texts import gettext
 from gateway.web.views import attention

@@ -24,7 +24,7 @@ from gateway.store.queries.health import poll
 from gateway.store.queries.jobs import JobPage, class_counts, job_page
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
-from gateway.web.forms import Posted
+from gateway.web.formbase import Posted
 from gateway.web.messages import error_sentence
 from gateway.web.views import acting, joblist, jobview, outputs, statewords
 from gateway.web.views.freshness import fresh
