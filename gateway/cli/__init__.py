@@ -15,6 +15,9 @@ _COMMANDS = {
     "user": "gateway.cli.user:user",
     "db": "gateway.cli.db:db",
     "template": "gateway.cli.template:template",
+    "price": "gateway.cli.price:price",
+    "grant": "gateway.cli.grant:grant",
+    "ledger": "gateway.cli.ledger:ledger",
     "cluster": "gateway.cli.cluster:cluster",
 }
 

@@ -11,9 +11,12 @@ from typing import ParamSpec, TypeVar
 import click
 
 from gateway.config import Settings, load_settings
+from gateway.core.credits import format_credits
 from gateway.errors import BadConfiguration, Busy, GatewayError, NotFound, Refused
 from gateway.store.schema import is_current
 from gateway.store.uow import Begin, make_begin, make_engine
+
+_AMOUNTS = frozenset({"need", "free", "owed", "spent", "budget"})  # facts in millionths
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,12 +50,26 @@ def said(command: Callable[P, R]) -> Callable[P, R]:
 def sentence(error: GatewayError) -> str:
     """For the terminal, in English."""
     if isinstance(error, Refused):
-        return _REFUSALS.get(error.code, error.code).format(**error.facts)
+        return _refusal(error)
     if isinstance(error, NotFound):
         return f"There is {error}."
     if isinstance(error, Busy):
         return f"The database cannot be used now ({error}). Try again."
     return str(error) or error.code
+
+
+def _refusal(error: Refused) -> str:
+    if error.code in _REFUSALS:
+        return _REFUSALS[error.code].format(**error.facts)
+    from gateway.web.messages import TEXTS  # noqa: PLC0415  # Flask, for who is refused alone
+
+    text = TEXTS.get(error.code)
+    facts = {
+        name: format_credits(value) if name in _AMOUNTS and isinstance(value, int) else value
+        for name, value in error.facts.items()
+    }
+    words = text.english % facts if text else error.code
+    return f"{error.field}: {words}" if error.field else words
 
 
 def settings() -> Settings:
@@ -68,14 +85,14 @@ def now() -> datetime:
 
 
 @contextmanager
-def database() -> Iterator[Begin]:
+def database(*, read_only: bool = False) -> Iterator[Begin]:
     """`begin` on a database whose tables are those of this code."""
     found = settings()
     engine = make_engine(found.database_url)
     try:
         if not has_database(found) or not is_current(engine):
             raise click.ClickException("The database is not ready: run `sluice db upgrade`.")
-        yield make_begin(engine)
+        yield make_begin(engine, read_only=read_only)
     finally:
         engine.dispose()
 

@@ -21,6 +21,11 @@ class Lazy:
     def __init__(self, text: str) -> None:
         self._text = text
 
+    @property
+    def english(self) -> str:
+        """As the source has it: for the command line, which has no reader's language."""
+        return self._text
+
     def __str__(self) -> str:
         return gettext(self._text)
 
