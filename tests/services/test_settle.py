@@ -241,3 +241,15 @@ def test_an_administrators_cancel_is_given_back_with_the_event(begin):
     ended(begin, job=job, gpus=1, state="CANCELLED")
     settled(begin)
     assert spent(begin) == 0
+
+
+def test_an_undone_refund_takes_what_is_left_and_overdraws_the_balance_for_the_rest(begin):
+    ends = NOW + timedelta(days=1)
+    credit.grant("nlp", MILLION, reason="trial", expires=ends, begin=begin, now=NOW)
+    failed = ended(begin, gpus=1, state="NODE_FAIL")
+    settled(begin)
+    ended(begin, gpus=1)  # spends the grant that came back
+    settled(begin)
+    refund.undo(charge_of(begin, failed).id, begin=begin, now=NOW, person_id=None)
+    assert verify(read=begin).broken == ()
+    assert spent(begin) == MILLION
