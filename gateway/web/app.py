@@ -28,9 +28,11 @@ from gateway.web.views import (
     api,
     auth,
     cluster,
+    group,
     health,
     help,
     jobs,
+    purse,
     search,
     submissions,
     submit,
@@ -68,7 +70,7 @@ def create_app(
     i18n.init_i18n(app, settings)
     _init_templates(app, settings)
     failures.init_failures(app)
-    for module in (auth, submit, submissions, jobs, cluster, search, help, admin, health):
+    for module in (auth, submit, submissions, jobs, cluster, group, search, help, admin, health):
         app.register_blueprint(module.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
@@ -105,6 +107,7 @@ def menu() -> list[tuple[str, str]]:
         ("submit.new", gettext("Submit")),
         ("jobs.index", gettext("Jobs")),
         ("cluster.index", gettext("Cluster")),
+        ("group.index", gettext("Group")),
         *([("admin.index", gettext("Admin"))] if _sees_health() else []),
     ]
 
@@ -135,6 +138,7 @@ def _init_templates(app: Flask, settings: Settings) -> None:
             "language": i18n.language,
             "language_tag": i18n.language_tag,
             "menu": menu,
+            "purses": purse.purses,
             "asset": asset,
             "here": request.endpoint,
             "here_path": request.full_path.rstrip("?") if request.method == "GET" else "/",

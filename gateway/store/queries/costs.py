@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from gateway.core.pots import PotKind
 from gateway.store import money_models as mm
-from gateway.store.models import Job, Run, Submission
+from gateway.store.models import AssociationNow, Job, Run, Submission
 from gateway.store.upsert import chunks
 
 MOST_RUNS = 200
@@ -218,6 +218,13 @@ def credit(session: Session, groups: Sequence[str], *, now: datetime) -> dict[st
         if name is not None:
             found[name] = Credit(name, int(money) - committed, int(packages))
     return found
+
+
+def default_group(session: Session, user: str) -> str | None:
+    """The group that Slurm takes where a job names none."""
+    query = select(AssociationNow.account, AssociationNow.facts).where(AssociationNow.user == user)
+    found = [name for name, facts in session.execute(query) if facts.get("is_default_account")]
+    return found[0] if found else None
 
 
 def _moves(session: Session, charge_ids: Sequence[int]) -> tuple[Move, ...]:

@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flask import request, url_for
+from markupsafe import Markup
 
 from gateway.core.access import Permission, Viewer
 from gateway.core.states import JobState, parse_state
 from gateway.core.waits import waits
+from gateway.services.costs import JobCost
 from gateway.store.queries.filters import JobFilters, Scope, Sort, StateClass
 from gateway.store.queries.jobs import ClassCounts, JobPage, JobRow
 from gateway.store.queries.search import Counted
@@ -18,7 +20,7 @@ from gateway.web.i18n import zone
 from gateway.web.show import duration, limit_words, reason_text, state_text
 from gateway.web.texts import gettext, ngettext
 from gateway.web.timeline import Share, shares
-from gateway.web.views import statewords
+from gateway.web.views import costview, statewords
 
 PAGE = 50
 _FILTERS = ("state", "group", "partition", "name", "id", "user", "since", "until")
@@ -64,6 +66,7 @@ class Row:
     time: str
     bar: list[Share]
     why: str
+    cost: Markup | str
 
 
 def asked(args: Mapping[str, str], viewer: Viewer) -> Asked:
@@ -86,13 +89,17 @@ def asked(args: Mapping[str, str], viewer: Viewer) -> Asked:
     return Asked(scope, filters, sort, descending, args.get("cursor"), typed)
 
 
-def rows(page: JobPage, viewer: Viewer, now: datetime) -> list[Row]:
-    return [row(job, viewer, now) for job in page.rows]
+def rows(
+    page: JobPage, viewer: Viewer, now: datetime, costs: Mapping[int, JobCost] | None
+) -> list[Row]:
+    """`costs` None: the site charges nothing."""
+    return [row(job, viewer, now, (costs or {}).get(job.id)) for job in page.rows]
 
 
-def row(job: JobRow, viewer: Viewer, now: datetime) -> Row:
+def row(job: JobRow, viewer: Viewer, now: datetime, cost: JobCost | None) -> Row:
     time, bar = _time(job, now)
-    return Row(job, number(job), job.user == viewer.unix_user, time, bar, why(job))
+    own = job.user == viewer.unix_user
+    return Row(job, number(job), own, time, bar, why(job), costview.cell(cost))
 
 
 def number(job: JobRow) -> str:
@@ -163,7 +170,7 @@ def filters_set(typed: Mapping[str, str]) -> list[Chip]:
     ]
 
 
-def heads(typed: Mapping[str, str]) -> list[Head]:
+def heads(typed: Mapping[str, str], *, priced: bool) -> list[Head]:
     return [
         Head(gettext("State")),
         Head(gettext("Id"), number=True),
@@ -171,6 +178,7 @@ def heads(typed: Mapping[str, str]) -> list[Head]:
         Head(gettext("Group"), roomy=True),
         _sorting(typed, Sort.GPUS, gettext("GPUs"), number=True),
         _sorting(typed, Sort.RUN_TIME, gettext("Time")),
+        *([Head(gettext("Cost"), number=True)] if priced else []),
         _sorting(typed, Sort.WAIT, gettext("Why")),
         _sorting(typed, Sort.SUBMIT, gettext("Submitted"), number=True),
     ]

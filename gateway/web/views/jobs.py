@@ -18,6 +18,7 @@ from flask.typing import ResponseReturnValue
 from gateway.core.access import Permission
 from gateway.core.durations import BadTimeLimit
 from gateway.errors import BrokerRefused, BrokerUnreachable, NotFound, Refused
+from gateway.services import costs
 from gateway.store.queries import job as reads
 from gateway.store.queries import people
 from gateway.store.queries.health import poll
@@ -152,6 +153,8 @@ def _list() -> ListView:
     asked = joblist.asked(request.args, who)
     with deps().read() as session:
         now_active, page = _pages(session, asked, now)
+        shown = [*(now_active.rows if now_active else ()), *page.rows]
+        cost = costs.of_jobs(session, shown, now=now)
         counts = class_counts(session, asked.scope, now=now)
         waiting = reads.open_submissions(session, who.person_id, now=now)
         own = None if who.may(Permission.SEE_ALL_JOBS) else who.groups
@@ -167,12 +170,13 @@ def _list() -> ListView:
         states=statewords.choices(),
         here=joblist.here(),
         waiting=waiting_lines(waiting) if joblist.shows_waiting(asked) else [],
-        active=joblist.rows(now_active, who, now) if now_active else [],
+        active=joblist.rows(now_active, who, now, cost) if now_active else [],
         active_url=joblist.page_url({**asked.typed, "state": "active"}, now_active.next)
         if now_active
         else None,
-        rows=joblist.rows(page, who, now),
-        heads=joblist.heads(asked.typed),
+        rows=joblist.rows(page, who, now, cost),
+        heads=joblist.heads(asked.typed, priced=cost is not None),
+        priced=cost is not None,
         filtered=joblist.is_filtered(asked.typed),
         range=joblist.range_words(page),
         previous=joblist.page_url(asked.typed, page.previous),

@@ -8,6 +8,8 @@ from gateway.core.access import JobRights, job_rights
 from gateway.core.states import JobState, parse_state
 from gateway.core.waits import JobWaits, RunTimes, Waits, job_waits, waits
 from gateway.errors import NotFound
+from gateway.services import costs
+from gateway.services.costs import JobMoney
 from gateway.store.queries import job as reads
 from gateway.store.queries.health import poll
 from gateway.store.queries.job import EventRow, JobDetail, RunRow
@@ -18,7 +20,7 @@ from gateway.web.event_texts import event_text
 from gateway.web.show import duration, reason_text, state_text
 from gateway.web.texts import gettext
 from gateway.web.timeline import Segment, Share, Stretch, segments, shares
-from gateway.web.views import acting, joblist
+from gateway.web.views import acting, costview, joblist
 from gateway.web.views.freshness import Fresh, fresh
 
 # Accounting is read every half minute: until then a job that left the queue is nothing odd.
@@ -85,6 +87,7 @@ class JobView:
     runs: list[RunView]
     events: list[EventView]
     script: str | None
+    cost: costview.CostView | None
 
 
 def build(job_id: int) -> JobView:
@@ -101,13 +104,16 @@ def build(job_id: int) -> JobView:
         submission = detail.submission.row.id if detail.submission else None
         events = reads.events(session, job_id=job_id, submission_id=submission)
         last_poll = poll(session, "queue")
-    return _view(detail, runs, events, rights=rights, freshness=fresh(last_poll, now), now=now)
+        spent = costs.of_job(session, detail.row, now=now, gone_at=detail.left_queue_at)
+    last = fresh(last_poll, now)
+    return _view(detail, runs, events, spent, rights=rights, freshness=last, now=now)
 
 
 def _view(
     detail: JobDetail,
     runs: Sequence[RunRow],
     events: Sequence[EventRow],
+    spent: JobMoney | None,
     *,
     rights: JobRights,
     freshness: Fresh,
@@ -142,6 +148,7 @@ def _view(
         runs=[_run(run) for run in runs],
         events=[EventView(one.at, _who(one), event_text(one.kind, one.detail)) for one in events],
         script=own.script if own else None,
+        cost=costview.build(spent),
     )
 
 

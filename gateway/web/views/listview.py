@@ -38,6 +38,7 @@ class ListView:
     active_url: str | None
     rows: list[Row]
     heads: list[Head]
+    priced: bool
     filtered: bool
     range: str
     previous: str | None

@@ -9,12 +9,14 @@ from flask.typing import ResponseReturnValue
 from gateway.core.access import Permission
 from gateway.errors import NotFound
 from gateway.services import act
+from gateway.store.queries import costs
 from gateway.store.queries.job import SubmissionDetail
 from gateway.web import sending
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.messages import sentence
 from gateway.web.texts import gettext
+from gateway.web.views import costview
 
 bp = Blueprint("submissions", __name__, url_prefix="/submissions")
 _ON_ITS_WAY = {"queued", "sending", "unknown"}
@@ -33,6 +35,7 @@ class View:
     attempts: int
     next_attempt_at: datetime | None
     script: str
+    hold: costview.HoldView | None
 
 
 @bp.get("/<int:submission_id>")
@@ -83,6 +86,8 @@ def trouble(code: str | None) -> str:
 
 def _view(found: SubmissionDetail) -> View:
     row = found.row
+    with deps().read() as session:
+        held = costs.of_submission(session, row.id)
     return View(
         id=row.id,
         name=row.name,
@@ -93,4 +98,5 @@ def _view(found: SubmissionDetail) -> View:
         attempts=row.attempts,
         next_attempt_at=row.next_attempt_at,
         script=found.script if request.endpoint == "submissions.show" else "",
+        hold=costview.hold(held),
     )
