@@ -76,6 +76,7 @@ class Portal:
         (self.home / "environments.toml").write_text(ENVIRONMENTS)
         self._sluice("db", "upgrade")
         self._add_people()
+        self._set_prices()
         self._put_demo_scripts()
         if not self.running():
             self._start_processes(free_port(port))
@@ -175,6 +176,15 @@ class Portal:
         fresh.touch(mode=0o600)
         fresh.write_text(json.dumps(logins, indent=1))
         fresh.replace(self._logins)
+
+    def _set_prices(self) -> None:
+        from contrib.demo import money  # noqa: PLC0415  # `down` runs without the packages
+
+        money.set_up(self._environment())
+
+    def give(self, group: str, amount: int) -> None:
+        """More credit, for those who submit a lot; whole units of the currency."""
+        self._sluice("grant", "top-up", group, str(amount))
 
     def _put_demo_scripts(self) -> None:
         for login, _ in PEOPLE:
