@@ -18,6 +18,8 @@ _COMMANDS = {
     "price": "gateway.cli.price:price",
     "grant": "gateway.cli.grant:grant",
     "ledger": "gateway.cli.ledger:ledger",
+    "budget": "gateway.cli.budget:budget",
+    "history": "gateway.cli.history:history",
     "cluster": "gateway.cli.cluster:cluster",
 }
 

@@ -106,7 +106,7 @@ def store(
         with begin() as session:
             changed += ingest_plan.apply(session, batch, cluster=cluster, now=now)
     with begin() as session:
-        held += _hold(session, answer, cluster=cluster, now=now)
+        held += hold(session, answer.held, cluster=cluster, now=now)
         if window is not None:
             held += _alarm(session, uncounted, window, cluster=cluster, now=now)
             polls.succeeded(
@@ -143,7 +143,8 @@ def _whole_jobs(runs: Sequence[m.RunRecord]) -> list[list[m.RunRecord]]:
     return batches
 
 
-def _hold(session: "Session", answer: m.Accounting, *, cluster: str, now: datetime) -> int:
+def hold(session: "Session", rows: Sequence[m.HeldRow], *, cluster: str, now: datetime) -> int:
+    """Keep rows for a person to look at; answers how many were not kept already."""
     return sum(
         jobs.hold_row(
             session,
@@ -153,7 +154,7 @@ def _hold(session: "Session", answer: m.Accounting, *, cluster: str, now: dateti
             reason=row.reason,
             now=now,
         )
-        for row in answer.held
+        for row in rows
     )
 
 

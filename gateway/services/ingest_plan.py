@@ -1,16 +1,15 @@
 """One batch of accounting rows into the store: whose run it is, and what it says of its job."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gateway.core.identity import Stint, is_requeue_of, token_in
 from gateway.core.states import JobState, parse_state, used_nodes
-from gateway.core.tres import gpu_count, parse_tres, single_gpu_type
-from gateway.services import link
+from gateway.services import ingest_new, link
 from gateway.services.poll_plan import Sighting, stint_of_row
-from gateway.store import jobs
+from gateway.store import jobs, new_jobs
 from gateway.store.jobs import FACTS, PLACE, KnownJob
 from gateway.wire import messages as m
 
@@ -26,6 +25,51 @@ def apply(
     session: "Session", records: Sequence[m.RunRecord], *, cluster: str, now: datetime
 ) -> int:
     """Store the rows of whole jobs; answers how many rows of the database changed."""
+    times = Counter(record.job_id for record in records)
+    known = new_jobs.known_ids(session, cluster, sorted(times))
+    fresh = [r for r in records if times[r.job_id] == 1 and r.job_id not in known]
+    rest = [r for r in records if times[r.job_id] > 1 or r.job_id in known]
+    made = ingest_new.prepare(map(ingest_new.values_of, fresh), cluster=cluster, now=now)
+    new_jobs.put(session, made.jobs, made.runs)
+    changed = len(made.jobs) + len(made.runs)
+    changed += apply_one_by_one(session, rest, cluster=cluster, now=now)
+    link.link(session, _sightings(records), cluster=cluster, now=now)
+    return changed
+
+
+def apply_prepared(
+    session: "Session",
+    made: ingest_new.Prepared,
+    *,
+    several: Collection[int],
+    cluster: str,
+    now: datetime,
+) -> int:
+    """The same for rows that came prepared; `several` are ids that have more than one."""
+    known = new_jobs.known_ids(session, cluster, [job[0] for job in made.jobs]) | set(several)
+    ours = [job for job in made.jobs if job[ingest_new.TOKEN] != new_jobs.NONE]
+    rest: list[m.RunRecord] = []
+    if known:
+        rest = [ingest_new.record_of(job) for job in made.jobs if job[0] in known]
+        made = ingest_new.Prepared(
+            [job for job in made.jobs if job[0] not in known],
+            [run for run in made.runs if run[0] not in known],
+        )
+    new_jobs.put(session, made.jobs, made.runs)
+    changed = len(made.jobs) + len(made.runs)
+    changed += apply_one_by_one(session, rest, cluster=cluster, now=now)
+    if ours:
+        seen = _sightings([ingest_new.record_of(job) for job in ours])
+        link.link(session, seen, cluster=cluster, now=now)
+    return changed
+
+
+def apply_one_by_one(
+    session: "Session", records: Sequence[m.RunRecord], *, cluster: str, now: datetime
+) -> int:
+    """Whatever the store knows of these jobs. Does not look for their submissions."""
+    if not records:
+        return 0
     ids = sorted({record.job_id for record in records})
     known: dict[int, list[KnownJob]] = defaultdict(list)
     for job in jobs.by_slurm_ids(session, cluster, ids):
@@ -46,7 +90,6 @@ def apply(
         if used_nodes(_state(record), record.start_time):
             row = _run_row(job, record, cluster) | {"seen_until": seen_until}
             changed += jobs.put_run(session, row, before=before)
-    link.link(session, _sightings(records), cluster=cluster, now=now)
     return changed
 
 
@@ -65,18 +108,6 @@ def find(rows: Sequence[KnownJob], record: m.RunRecord) -> KnownJob | None:
         return max(earlier, key=lambda row: row.submit_time)
     later = [row for row in rows if is_requeue_of(stint, stint_of_row(row))]
     return min(later, key=lambda row: row.submit_time, default=None)
-
-
-def gpus_of(record: m.RunRecord) -> int | None:
-    """GPUs that the run held. None when accounting cannot say: requested is not used, but a
-    job that asked for GPUs and was given none on record is unknown, not free; nor is there a
-    number below none."""
-    try:
-        held = gpu_count(parse_tres(record.alloc_tres))[0]
-        asked = gpu_count(parse_tres(record.req_tres))[0]
-    except ValueError:
-        return None
-    return None if held < 0 or (held == 0 and asked) else held
 
 
 def _state(record: m.RunRecord) -> JobState:
@@ -179,7 +210,7 @@ def _add(session: "Session", record: m.RunRecord, *, cluster: str, now: datetime
 
 def _facts(record: m.RunRecord) -> tuple[Any, ...]:
     state = _state(record)
-    gpus, kind = _requested(record)
+    gpus, kind = ingest_new.requested_gpus(record.alloc_tres, record.req_tres)
     return (
         record.array_job_id,
         record.array_task,
@@ -214,18 +245,6 @@ def _facts(record: m.RunRecord) -> tuple[Any, ...]:
     )
 
 
-def _requested(record: m.RunRecord) -> tuple[int, str | None]:
-    """The GPUs to show for the job: allocated, else what was asked for."""
-    for text in (record.alloc_tres, record.req_tres):
-        try:
-            tres = parse_tres(text)
-        except ValueError:
-            continue
-        if gpu_count(tres)[0]:
-            return gpu_count(tres)[0], single_gpu_type(tres)
-    return 0, None
-
-
 def _run_row(job: KnownJob, record: m.RunRecord, cluster: str) -> dict[str, Any]:
     over = _state(record).ends_run
     return {
@@ -245,7 +264,7 @@ def _run_row(job: KnownJob, record: m.RunRecord, cluster: str) -> dict[str, Any]
         "suspended_seconds": max(0, record.suspended_seconds),
         "nodes": record.nodes,
         "cpus": record.cpus,
-        "gpus": gpus_of(record),
+        "gpus": ingest_new.held_gpus(record.alloc_tres, record.req_tres),
         "alloc_tres": record.alloc_tres,
         "node_list": record.node_list,
         "exit_code": record.exit_code,

@@ -1,0 +1,88 @@
+"""Import what a cluster ran before there was a portal. Repeating it changes nothing."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from gateway.services import ingest, ingest_plan
+from gateway.services.import_feed import Batch
+from gateway.store import new_jobs
+from gateway.store.uow import Begin
+from gateway.wire import messages as m
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+# A file this long is worth making the indexes anew, in a store that has little yet.
+_LONG = 4
+Told = Callable[["ImportReport"], None]
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """`records` were in the file. `stored` are those the store now has, `changed` counts the rows
+    of the database that this import made or changed."""
+
+    records: int = 0
+    stored: int = 0
+    changed: int = 0
+    steps: int = 0
+    held: int = 0
+    newly_held: int = 0
+
+    @property
+    def ties(self) -> bool:
+        return self.records == self.stored + self.steps + self.held
+
+
+def import_history(
+    batches: Iterable[Batch], *, begin: Begin, now: datetime, told: Told | None = None
+) -> ImportReport:
+    """Store the batches. Killed anywhere, it leaves whole batches, and can be run again.
+
+    A long file into a store of few jobs is one transaction: others wait for its end.
+    """
+    report = ImportReport()
+    waiting = iter(batches)
+    first = list(islice(waiting, _LONG))
+    if len(first) < _LONG or not _at_once(chain(first, waiting), report, begin, now, told):
+        for batch in chain(first, waiting):
+            with begin() as session:
+                _store(session, batch, report, now)
+            _tell(told, report)
+    return report
+
+
+def _at_once(
+    batches: Iterator[Batch], report: ImportReport, begin: Begin, now: datetime, told: Told | None
+) -> bool:
+    """All in one transaction without secondary indexes; False when the store does not allow it,
+    before any batch was taken."""
+    with begin() as session:
+        dropped = new_jobs.drop_indexes(session)
+        if not dropped:
+            return False
+        for batch in batches:
+            _store(session, batch, report, now)
+            _tell(told, report)
+        new_jobs.make_indexes(session, dropped)
+    return True
+
+
+def _store(session: "Session", batch: Batch, report: ImportReport, now: datetime) -> None:
+    report.steps += batch.steps
+    report.records = batch.total or report.records
+    report.held += len(batch.held)
+    held = [m.HeldRow(raw, reason) for raw, reason in batch.held]
+    report.newly_held += ingest.hold(session, held, cluster=batch.cluster, now=now)
+    report.stored += len(batch.prepared.jobs)
+    report.changed += ingest_plan.apply_prepared(
+        session, batch.prepared, several=batch.several, cluster=batch.cluster, now=now
+    )
+
+
+def _tell(told: Told | None, report: ImportReport) -> None:
+    if told is not None:
+        told(report)

@@ -1,0 +1,100 @@
+"""`sluice history import` as an administrator types it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli import main
+
+HEADER = "JobIDRaw|JobID|JobName|User|Account|Partition|State|Submit|Start|End|Elapsed|AllocTRES"
+NIGHT = "2026-01-31T22:00:00|2026-01-31T22:00:00|2026-02-01T04:00:00|06:00:00|gres/gpu=8"
+DUMP = f"{HEADER}\n50|50|a|b|nlp-1|nlp|a100|COMPLETED|{NIGHT}\n"
+STEP = f"50.batch|50.batch|batch||||COMPLETED|{NIGHT}\n"
+WEIRD = f"51|51|n|nlp-1|nlp|a100|WEIRD|{NIGHT}\n"
+
+
+@pytest.fixture
+def run(home):
+    def _run(*words, **values):
+        return CliRunner().invoke(main, ["history", "import", *words], **values)
+
+    assert CliRunner().invoke(main, ["db", "upgrade"]).exit_code == 0
+    return _run
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    path = tmp_path / "dump.psv"
+    path.write_text(DUMP + STEP + WEIRD)
+    return path
+
+
+def test_it_says_in_words_what_it_did(run, dump):
+    done = run(str(dump), "--format", "sacct")
+    assert done.exit_code == 0, done.output
+    assert "3 rows in the file: 1 stored, 1 steps left out, 1 held for review." in done.output
+    assert "2 jobs and runs of the database are new or changed." in done.output
+    assert "kept with their text" in done.output
+
+
+def test_the_same_for_programs_and_again(run, dump):
+    packed = dump.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(dump.read_bytes()))
+    for changed, newly in ((2, 1), (0, 0)):
+        done = run(str(packed), "--format", "sacct", "--json", "--timezone", "Asia/Shanghai")
+        assert json.loads(done.output) == {
+            "records": 3,
+            "stored": 1,
+            "changed": changed,
+            "steps": 1,
+            "held": 1,
+            "newly_held": newly,
+            "ties": True,
+        }
+
+
+def test_a_rare_separator_of_several_signs(run, dump):
+    dump.write_text(DUMP.replace("a|b", "ab").replace("|", "@7f@"))
+    done = run(str(dump), "--format", "sacct", "--delimiter", "@7f@", "--cluster", "old")
+    assert (done.exit_code, "1 rows in the file: 1 stored" in done.output) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "sentence"),
+    [
+        ([], "JobID|State\n1|COMPLETED\n", "the file lacks columns: User, Account, Partition"),
+        ([], "", "the first line does not name columns"),
+        (["--timezone", "Mars/Base"], DUMP, "'Mars/Base' is no time zone"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_sentence(run, dump, words, text, sentence):
+    dump.write_text(text)
+    done = run(str(dump), "--format", "sacct", *words)
+    assert done.exit_code == 1
+    assert sentence in done.output
+    assert "Traceback" not in done.output
+
+
+def test_counts_that_do_not_tie_fail(run, dump, monkeypatch):
+    from gateway.cli import history
+
+    def lossy(source):
+        for batch in read(source):
+            batch.prepared.jobs.clear()
+            batch.prepared.runs.clear()
+            yield batch
+
+    read = history.feed
+    monkeypatch.setattr(history, "feed", lossy)
+    done = run(str(dump), "--format", "sacct")
+    assert done.exit_code == 1
+    assert "do not tie" in done.output
+
+
+def test_without_a_database_it_says_what_to_do(home, dump):
+    done = CliRunner().invoke(main, ["history", "import", str(dump), "--format", "sacct"])
+    assert done.exit_code == 1
+    assert "sluice db upgrade" in done.output
