@@ -11,17 +11,18 @@ from flask.typing import ResponseReturnValue
 from gateway.core.access import Permission, job_rights
 from gateway.core.durations import parse_time_limit
 from gateway.core.policy import Offer
+from gateway.core.pricing import NoPrice
 from gateway.errors import NotFound
-from gateway.services import act, output, signin
+from gateway.services import act, costs, output, preview, quote, signin
 from gateway.services import offer as offers
 from gateway.services.submit import InvalidAsk
 from gateway.store.queries import job as reads
 from gateway.store.queries.jobs import job_page
-from gateway.web import apijson, sending
+from gateway.web import apijson, costjson, sending
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.messages import shown
-from gateway.web.views import acting, joblist
+from gateway.web.views import acting, joblist, quotebox
 from gateway.web.views.submissions import own
 
 bp = Blueprint("api", __name__, url_prefix="/api/v1")
@@ -74,6 +75,33 @@ def submit() -> ResponseReturnValue:
     return jsonify(apijson.submission(sent.now)), 201, {"Location": place}
 
 
+@bp.post("/quote")
+@requires(Permission.SUBMIT_JOB)
+def job_quote() -> ResponseReturnValue:
+    """What a submission of the same body would cost; nothing is kept, nobody is asked."""
+    ask, have = apijson.ask(apijson.body(request)), deps()
+    apijson.require_known(ask, have.catalogue.get(ask.template))
+    seen = preview.preview(
+        ask,
+        viewer=viewer(),
+        begin=have.read,
+        catalogue=have.catalogue,
+        environments=have.environments,
+    )
+    found = quotebox.ask(
+        seen.reading, offers.offer(viewer(), begin=have.read), template=ask.template
+    )
+    match found:
+        case None:
+            return jsonify(charged=False)
+        case quote.NotYet():
+            return jsonify(apijson.problems([shown(one) for one in seen.problems])), 422
+        case NoPrice():
+            return jsonify(apijson.problems([shown(quote.no_price(found))])), 422
+        case quote.Quote():
+            return jsonify(costjson.quote(found))
+
+
 @bp.get("/submissions/<int:submission_id>")
 @requires(Permission.USE_PORTAL)
 def submission(submission_id: int) -> ResponseReturnValue:
@@ -96,7 +124,9 @@ def jobs() -> ResponseReturnValue:
             cursor=asked.cursor,
             limit=request.args.get("limit", default=joblist.PAGE, type=int),
         )
-    return jsonify(jobs=[apijson.dump(row) for row in page.rows], next=page.next)
+        spent = costs.of_jobs(session, page.rows, now=deps().clock()) or {}
+    rows = [apijson.dump(row) | {"cost": costjson.cost(spent.get(row.id))} for row in page.rows]
+    return jsonify(jobs=rows, next=page.next)
 
 
 @bp.get("/jobs/<int:job_id>")
@@ -104,11 +134,13 @@ def jobs() -> ResponseReturnValue:
 def job(job_id: int) -> ResponseReturnValue:
     with deps().read() as session:
         found = reads.job(session, job_id)
+        row = found.row if found else None
+        if row is None or not job_rights(viewer(), user=row.user, group=row.group).see:
+            raise NotFound(f"job {job_id}")
         runs = reads.runs(session, job_id)
-    row = found.row if found else None
-    if row is None or not job_rights(viewer(), user=row.user, group=row.group).see:
-        raise NotFound(f"job {job_id}")
-    return jsonify(apijson.dump(row) | {"runs": [apijson.dump(run) for run in runs]})
+        spent = costs.of_job(session, row, now=deps().clock())
+    more = {"runs": [apijson.dump(run) for run in runs], "cost": costjson.job(spent)}
+    return jsonify(apijson.dump(row) | more)
 
 
 @bp.get("/jobs/<int:job_id>/output")
