@@ -16,7 +16,7 @@ from gateway.errors import BadConfiguration, Busy, GatewayError, NotFound, Refus
 from gateway.store.schema import is_current
 from gateway.store.uow import Begin, make_begin, make_engine
 
-_AMOUNTS = frozenset({"need", "free", "owed", "spent", "budget"})  # facts in millionths
+_AMOUNTS = frozenset({"need", "free", "owed"})  # facts in millionths
 
 P = ParamSpec("P")
 R = TypeVar("R")

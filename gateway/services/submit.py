@@ -19,7 +19,7 @@ from gateway.core.months import month_start
 from gateway.core.pricing import NoPrice
 from gateway.core.quoting import Shape
 from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refused
-from gateway.services import deliver, hold, quote
+from gateway.services import budgets, deliver, hold, quote
 from gateway.services.draft import Draft, InvalidAsk, draft, in_folder
 from gateway.services.environments import Environment
 from gateway.services.offer import offer_in
@@ -90,17 +90,20 @@ class _Hold:
     zone: tzinfo
 
     def place(self, session: "Session", submission_id: int, *, now: datetime) -> None:
-        """Raises InvalidAsk when the group cannot pay. Nothing where the site has no prices."""
+        """Raises InvalidAsk when the group cannot pay, or a budget of it stands against the job.
+        Nothing where the site has no prices."""
         price_list = prices.load(session)
         if not price_list.is_on(now) or self.shape is None:
             return
         task = quoting.price(self.shape, seconds=self.shape.minutes * 60, at=now, prices=price_list)
         if isinstance(task, NoPrice):
             raise InvalidAsk((quote.no_price(task),))
+        worst = quoting.times(task, self.shape.tasks)
         try:
+            budgets.check(session, self.group, worst.total, now)
             hold.place(
                 session,
-                quoting.times(task, self.shape.tasks),
+                worst,
                 submission_id=submission_id,
                 group=self.group,
                 user=self.user,
@@ -108,9 +111,8 @@ class _Hold:
                 month_began=month_start(now, self.zone),
                 now=now,
             )
-        except hold.ShortOfCredit as short:
-            problem = FieldProblem("group", short.code, dict(short.facts))
-            raise InvalidAsk((problem,)) from short
+        except Refused as no:  # ShortOfCredit, or a budget
+            raise InvalidAsk((FieldProblem("group", no.code, dict(no.facts)),)) from no
 
 
 def _keep(

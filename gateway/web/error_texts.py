@@ -41,6 +41,10 @@ ERROR_TEXTS = {
     "person_disabled": _l("This account is closed."),
     "password_too_short": _l("A password has at least %(shortest)s characters."),
     "password_too_long": _l("A password has at most %(longest)s characters."),
+    "budget_name": _l("Type a name of at most %(longest)s characters."),
+    "ends_before_start": _l("The end must come after the start."),
+    "percent_out_of_range": _l("From %(least)s to %(most)s percent."),
+    "percent_twice": _l("Each percentage once."),
     "not_owner_of_files": _l("Only the owner of a job may read its files."),
 }
 
@@ -126,8 +130,12 @@ PROBLEM_TEXTS = {
         "A leader of the group can raise it."
     ),
     "budget_stopped": _l(
-        "A budget of this group has reached the mark where new jobs stop. A leader of the group "
-        "can let them go on."
+        "The budget “%(budget)s” takes no new jobs at %(percent)s percent. This job may cost"
+        " %(need)s; %(free)s is left until then."
+    ),
+    "budget_needs_approval": _l(
+        "The budget “%(budget)s” needs a leader's approval for jobs beyond %(percent)s percent."
+        " This job may cost %(need)s; %(free)s is left until then."
     ),
     "directive_refused": _l("This value cannot stand in a job script."),
 }

@@ -13,6 +13,7 @@ import structlog
 
 from gateway.brokerclient.port import Broker
 from gateway.core.pace import Last, is_due, next_interval
+from gateway.services import budgets as budgeting
 from gateway.services import clean_up as cleaning
 from gateway.services import credit, deliver, hold, link, poll, review
 from gateway.services import ingest as accounting
@@ -149,6 +150,13 @@ def find_lost(context: Context) -> None:
         log.warning("runs_without_end", runs=found)
 
 
+def budgets(context: Context) -> None:
+    """Tell groups which thresholds of their budgets are reached."""
+    told = budgeting.tell_due(begin=context.begin, read=context.read, now=context.clock())
+    if told:
+        log.info("budget_thresholds_reached", thresholds=told)
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures and ended sessions."""
     cleaning.clean_up(begin=context.begin, now=context.clock())
@@ -165,6 +173,7 @@ JOBS = (
     Periodic("outbox", 2.0, outbox),
     Periodic("settle", 5.0, settle),
     Periodic("find_lost", 600.0, find_lost),
+    Periodic("budgets", 60.0, budgets),
     Periodic("clean_up", 3600.0, clean_up),
 )
 
