@@ -289,3 +289,22 @@ def test_what_plain_sbatch_runs_up_is_not_free(begin, site):
     with begin() as session:
         credit.ledger.set_rules(session, "nlp", committed=10 * MILLION)
     assert refusal(site, HOUR).facts["free"] == 0
+
+
+def test_a_clock_set_back_an_hour_neither_charges_twice_nor_gives_anything(begin, site):
+    give(site, 10)
+    site.submit(HOUR)
+    site.broker.advance(1800)
+    site.broker.finish(1)
+    site.work()
+    before = entries_of(begin, "nlp")
+    site.broker.now -= timedelta(hours=1)
+    site.work()
+    assert entries_of(begin, "nlp") == before
+    site.submit(HOUR, key="second")
+    assert entries_of(begin, "nlp")[len(before) :] == [("hold", -MILLION)]
+    site.broker.advance(600)
+    site.broker.finish(2)
+    site.work()
+    kinds = [kind for kind, _ in entries_of(begin, "nlp")[len(before) :]]
+    assert kinds == ["hold", "release", "charge"]
