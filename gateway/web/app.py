@@ -29,6 +29,7 @@ from gateway.web.views import (
     auth,
     cluster,
     group,
+    group_steer,  # noqa: F401  # adds its routes to the group's
     health,
     help,
     jobs,

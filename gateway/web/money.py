@@ -1,5 +1,6 @@
 """How amounts look: in the site's currency, to the cent, with the exact amount beneath."""
 
+from datetime import date, datetime
 from decimal import Decimal
 
 from flask import Flask
@@ -15,7 +16,11 @@ _CENT = MILLION // 100
 def init_money(app: Flask) -> None:
     """Give the templates their filters."""
     app.jinja_env.filters.update(
-        money=money, money_text=money_text, hours=card_hours, typed_amount=typed_amount
+        money=money,
+        money_text=money_text,
+        hours=card_hours,
+        typed_amount=typed_amount,
+        day=day,
     )
 
 
@@ -47,6 +52,13 @@ def card_hours(card_seconds: int | None) -> str:
         return ""
     tenths = (card_seconds * 10 + 1800) // 3600
     return f"{tenths // 10:,}.{tenths % 10}"
+
+
+def day(at: date | datetime) -> str:
+    """A day of the site's zone, by which months and budgets go."""
+    if isinstance(at, datetime):
+        at = at.astimezone(deps().settings.timezone).date()
+    return at.isoformat()
 
 
 def _written(amount: int, *, exact: bool) -> str:

@@ -4,11 +4,12 @@ repeat harmless, however often somebody presses."""
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from wtforms import HiddenField, StringField, TextAreaField
 from wtforms.validators import Optional, ValidationError
 
+from gateway.core.access import Viewer
 from gateway.core.credits import BadCredits, parse_credits
 from gateway.core.ledger import AtZero
 from gateway.core.pricing import Preempted
@@ -97,10 +98,14 @@ class MoneyForm(Posted):
             self.trouble = error_sentence(refusal)
 
 
+def new_key() -> str:
+    return secrets.token_hex(16)
+
+
 class KeyedForm(MoneyForm):
     """`key` names this one act: the same form sent twice does it once."""
 
-    key = HiddenField(validators=[needed(), at_most(64)], default=lambda: secrets.token_hex(16))
+    key = HiddenField(validators=[needed(), at_most(64)], default=new_key)
 
 
 def _amount(label: str, *, optional: bool = False) -> AmountField:
@@ -224,6 +229,6 @@ def _local(typed: datetime) -> datetime:
     return typed.astimezone(UTC)
 
 
-def errors_of(form: Any) -> bool:
-    """Whether the form is shown again because of what was typed."""
-    return bool(form.errors or form.trouble)
+def key_of(form: KeyedForm, who: Viewer) -> str:
+    """Nobody's key can stand for another person's act."""
+    return f"{who.person_id}:{form.key.data}"

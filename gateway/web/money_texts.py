@@ -1,8 +1,11 @@
 """The words of money: what is refused, kinds of entries, why a run is reviewed, rules at zero."""
 
+from collections.abc import Mapping
+
 from gateway.core.billing import Doubt, RefundReason
 from gateway.core.ledger import AtZero, EntryKind
 from gateway.core.pots import PotKind
+from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
 
 MONEY_ERRORS = {
@@ -71,7 +74,7 @@ POT_KINDS = {
 }
 
 # Reasons of grants that the portal itself offers or writes; others are shown as typed.
-GRANT_REASONS = {
+GRANT_REASONS: Mapping[str, Lazy] = {
     "trial": _l("Trial"),
     "project": _l("Project"),
     "teaching": _l("Teaching"),
@@ -92,24 +95,24 @@ GRANTS = {
 
 AT_ZERO = {
     AtZero.FINISH: (
-        _l("Let everything finish"),
+        _l("Let jobs finish, down to the overdraft"),
         _l(
-            "Running and waiting jobs go on as planned, and the balance goes below zero, down to"
-            " the overdraft. New jobs are refused."
+            "Running jobs go on while the balance is above the overdraft; below it they are warned"
+            " and end. What waits is held."
         ),
     ),
     AtZero.HOLD: (
-        _l("Hold what waits"),
+        _l("Let jobs finish, whatever it costs"),
         _l(
-            "Running jobs go on to their end, and what waits in the queue is held until there is"
-            " credit again. New jobs are refused."
+            "Running jobs go on to their end, and the balance goes below zero. What waits is held"
+            " until there is credit again."
         ),
     ),
     AtZero.STOP: (
         _l("Stop what runs"),
         _l(
-            "Running jobs are warned and end after the warning time; what waits is held. New jobs"
-            " are refused."
+            "Running jobs are warned and end after the warning time, in which they can write a"
+            " checkpoint. What waits is held."
         ),
     ),
 }
@@ -156,7 +159,7 @@ DOUBTS = {
     ),
 }
 
-REFUND_REASONS = {
+REFUND_REASONS: Mapping[str, Lazy] = {
     RefundReason.NODE_FAIL: _l("A node failed"),
     RefundReason.BOOT_FAIL: _l("A node did not boot"),
     RefundReason.PREEMPTED: _l("Preempted, and this QoS does not charge that"),

@@ -23,6 +23,25 @@ class DayFlow:
     net: int
 
 
+@dataclass(frozen=True, slots=True)
+class GateLine:
+    """The gate of a whole group. `confirmed_at` None: Slurm does not have it yet."""
+
+    closed: bool
+    reason: str
+    changed_at: datetime
+    confirmed_at: datetime | None
+    error_code: str | None
+
+
+def gate(session: Session, group: str) -> GateLine | None:
+    """None: the portal has never written a limit for this group."""
+    row = session.get(mm.Gate, (group, ""))
+    if row is None:
+        return None
+    return GateLine(row.closed, row.reason, row.changed_at, row.confirmed_at, row.error_code)
+
+
 def known(session: Session, group: str) -> bool:
     """Whether Slurm or the ledger has such a group."""
     in_slurm = exists().where(AssociationNow.account == group)

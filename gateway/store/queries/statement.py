@@ -4,6 +4,7 @@ Windows are half open, as `core.months.month_bounds` gives them. Amounts are mil
 was spent is a positive number.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -94,15 +95,19 @@ def entries(
     newest_first: bool = False,
     after: Place | None = None,
     limit: int | None = 200,
+    kinds: Collection[str] = (),
 ) -> list[EntryRow]:
     """The lines with `since <= at < until`, oldest first unless told otherwise. Without `holds`
-    the lines of holds are left out, and balances are as if nothing were held."""
+    the lines of holds are left out, and balances are as if nothing were held. With `kinds` only
+    those lines are shown; their balances stay those of all lines."""
     first = opening(session, group, since=since, holds=holds)
     lines = _lines(group, since=since, until=until, holds=holds).subquery()
     order = (lines.c.at.desc(), lines.c.id.desc()) if newest_first else (lines.c.at, lines.c.id)
     query = _with_what_for(lines).order_by(*order).limit(limit or _MOST_ROWS)
     if after is not None:
         query = query.where(_behind(lines, after, newest_first=newest_first))
+    if kinds:
+        query = query.where(lines.c.kind.in_(list(kinds)))
     return [_entry(tuple(row), first) for row in session.execute(query)]
 
 
