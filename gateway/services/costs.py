@@ -117,14 +117,14 @@ def _kinds(session: "Session") -> KindOf:
 
 
 def _cheaper(found: JobBill, own: str | None, prices: PriceList) -> Elsewhere | None:
-    """By the list prices of each run's start: what a package paid counts at the list as well."""
+    """By the list prices of each run's start. None where a package paid: its price is another."""
     used = []
     for charge in found.charges:
         if charge.state != "posted":
             return None
         for line in charge.items:
             at_list = prices.price(line["resource"], charge.start)
-            if at_list is None:
+            if at_list is None or line["per_hour"] != at_list:
                 return None
             item = Item(
                 line["resource"], 1, line["unit_seconds"], at_list, line["factor_millionths"]

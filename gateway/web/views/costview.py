@@ -33,10 +33,13 @@ class PartView:
 
 @dataclass(frozen=True, slots=True)
 class MoveView:
+    """What became of a charge. Only what is taken off the run's amount has one of its own: a
+    correction is in that already."""
+
     word: str
     note: str
     at: datetime
-    amount: int
+    amount: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,12 @@ def cell(cost: JobCost | None) -> Markup | str:
 
 
 def _run(number: int, charge: RunCharge, bill: JobBill) -> RunCostView:
-    refund = next((one for one in bill.refunds if one.charge_id == charge.id), None)
+    moves = [
+        MoveView(_word(one.kind), _corrected(one.amount), one.at, None)
+        for one in bill.moves
+        if one.charge_id == charge.id and one.kind == EntryKind.CORRECTION
+    ]
+    moves += [_refund(one) for one in bill.refunds if one.charge_id == charge.id]
     return RunCostView(
         number=number,
         start=charge.start,
@@ -139,11 +147,7 @@ def _run(number: int, charge: RunCharge, bill: JobBill) -> RunCostView:
         word=str(CHARGE_STATES.get(charge.state, charge.state)),
         amount=charge.amount,
         parts=tuple(_part(line, bill) for line in charge.items),
-        moves=tuple(
-            MoveView(_move_word(one.kind), _note(one.kind, refund), one.at, one.amount)
-            for one in bill.moves
-            if one.charge_id == charge.id
-        ),
+        moves=tuple(moves),
         doubt=_doubt(charge),
     )
 
@@ -172,17 +176,29 @@ def _part_words(line: Mapping[str, Any]) -> str:
     return words if factor == MILLION else f"{words} × {factor_words(factor)}"
 
 
-def _move_word(kind: str) -> str:
+def _word(kind: str) -> str:
     return str(ENTRY_KINDS[EntryKind(kind)])
 
 
-def _note(kind: str, refund: GivenBack | None) -> str:
-    match EntryKind(kind):
-        case EntryKind.CORRECTION:
-            return gettext("Accounting, or a person, changed the record.")
-        case EntryKind.REFUND if refund is not None:
-            return f"{REFUND_REASONS[RefundReason(refund.reason)]}. {_evidence(refund.evidence)}"
-    return ""
+def _corrected(change: int) -> str:
+    """The amount above is the corrected one; a positive entry gave credit back."""
+    if change < 0:
+        return gettext(
+            "%(amount)s more than at first: the record was changed.", amount=money_text(-change)
+        )
+    return gettext(
+        "%(amount)s less than at first: the record was changed.", amount=money_text(change)
+    )
+
+
+def _refund(one: GivenBack) -> MoveView:
+    reason = RefundReason(one.reason)
+    # Of a person's refund the note says more than that a person made it.
+    words = "" if reason is RefundReason.PORTAL_FAULT else f"{REFUND_REASONS[reason]}. "
+    note = words + _evidence(one.evidence)
+    if one.undone_at is not None:
+        return MoveView(_word(EntryKind.REFUND_UNDONE), note, one.undone_at, None)
+    return MoveView(_word(EntryKind.REFUND), note, one.at, -one.amount)
 
 
 def _evidence(found: Mapping[str, Any]) -> str:
