@@ -10,7 +10,7 @@ from gateway.core.billing import RefundReason
 from gateway.core.ledger import EntryKind, NewEntry
 from gateway.core.pots import Pot, PotKind
 from gateway.errors import NotFound, Refused
-from gateway.services.settle_run import back_into
+from gateway.services.settle_books import back_into
 from gateway.store import charges, ledger
 from gateway.store.charges import ChargeRow
 from gateway.store.uow import Begin

@@ -14,7 +14,8 @@ from gateway.core.ledger import NewEntry
 from gateway.core.pots import Pot
 from gateway.core.pricing import PriceList
 from gateway.services import node_types
-from gateway.services.settle_run import Books, settle_run
+from gateway.services.settle_books import Books
+from gateway.services.settle_run import settle_run
 from gateway.store import charges, holds, ledger, prices
 from gateway.store.charges import DueRun
 from gateway.store.uow import Begin
@@ -110,7 +111,6 @@ def _open(
         refunds=charges.refunds(session, corrected),
         kills=charges.administrators_kill(session, ended),
         next_charge=charges.next_id(session),
-        session=session,
     )
 
 

@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from gateway.core import pots as laying
@@ -11,63 +11,19 @@ from gateway.core.billing import (
     Doubt,
     RefundReason,
     RunFacts,
-    Suspended,
-    TypeOfNodes,
     decided,
     refund_reason,
     usage_of,
 )
-from gateway.core.ledger import EntryKind, NewEntry
-from gateway.core.pots import Cover, Line, Pot, PotKind
-from gateway.core.pricing import Bill, NoPrice, Preempted, PriceList, Usage, bill
+from gateway.core.ledger import EntryKind
+from gateway.core.pots import Cover, Line
+from gateway.core.pricing import Bill, NoPrice, Preempted, Usage, bill
 from gateway.core.states import parse_state
-from gateway.store.charges import ChargeRow, DueRun, RefundRow
-from gateway.store.holds import HoldRow
+from gateway.services.settle_books import Books, back_into, hold_again, release
+from gateway.store.charges import ChargeRow, DueRun
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-_NOTHING: Mapping[int, int] = {}
-
-
-@dataclass(slots=True)
-class Books:
-    """A batch in memory: what was read under the lock, and what is to be written."""
-
-    now: datetime
-    prices: PriceList
-    suspended: Suspended
-    tracked: bool
-    type_of: TypeOfNodes
-    pots: dict[str, dict[int, Pot]]
-    holds: dict[int, HoldRow]
-    parts: dict[int, dict[int, int]]
-    before: dict[int, ChargeRow]
-    drawn: dict[int, dict[int, int]]
-    refunds: dict[int, RefundRow]
-    kills: dict[int, dict[str, Any]]
-    next_charge: int
-    session: "Session"
-    entries: list[NewEntry] = field(default_factory=list)
-    new_charges: list[dict[str, Any]] = field(default_factory=list)
-    changed_charges: list[dict[str, Any]] = field(default_factory=list)
-    new_refunds: list[dict[str, Any]] = field(default_factory=list)
-    refund_changes: dict[int, int] = field(default_factory=dict)
-    hold_changes: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    def usable(self, group: str, started: datetime, held: Mapping[int, int]) -> list[Pot]:
-        pots = self.pots[group].values()
-        return laying.usable(pots, now=self.now, started=started, held=held)
-
-    def post(self, group: str, kind: EntryKind, amounts: Mapping[int, int], **more: Any) -> None:
-        """Signed amounts by pot, into the entries and into the pots as the batch sees them."""
-        for pot_id, amount in amounts.items():
-            if not amount:
-                continue
-            self.entries.append(NewEntry(self.now, pot_id, group, kind, amount, **more))
-            pot = self.pots[group][pot_id]
-            self.pots[group][pot_id] = replace(pot, left=pot.left + amount)
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +140,7 @@ def _charge(
     waived: bool,
 ) -> None:
     """The first and only charge of the run; its hold gives back what it kept for it."""
-    released = _release(books, run)
+    released = release(books, run)
     cover = laying.lay(found, books.usable(run.group, run.start, released))
     charge_id = _write(books, run, before, _posted(cover, usage, version=1, waived=waived))
     drawn = cover.by_pot()
@@ -193,7 +149,7 @@ def _charge(
     books.counts["posted"] += not waived
     _refund(books, run, charge_id, drawn)
     if released and run.job_active and parse_state(run.state)[0].may_return:
-        _hold_again(books, run, released)
+        hold_again(books, run, released)
 
 
 def _correct(
@@ -266,41 +222,6 @@ def _same_usage(before: ChargeRow, found: Bill) -> bool:
     return was == now
 
 
-def _release(books: Books, run: DueRun) -> Mapping[int, int]:
-    """Give back what the hold kept for one task; answers how much of it in each pot."""
-    hold = books.holds.get(run.hold_id) if run.hold_id is not None else None
-    parts = books.parts.get(hold.id, {}) if hold else {}
-    if hold is None or hold.closed_at is not None or not parts:
-        return _NOTHING
-    held = [replace(books.pots[hold.group][pot], left=left) for pot, left in parts.items()]
-    ordered = laying.usable(held, now=books.now, started=run.start, held=parts)
-    back = laying.take(hold.per_task, ordered)
-    books.parts[hold.id] = {p: left - back.get(p, 0) for p, left in parts.items()}
-    books.hold_changes[hold.id] -= sum(back.values())
-    key = f"hold:{hold.id}:run:{run.id}"
-    books.post(hold.group, EntryKind.RELEASE, back, key=key, hold_id=hold.id)
-    return back
-
-
-def _hold_again(books: Books, run: DueRun, released: Mapping[int, int]) -> None:
-    """A requeued job may run its whole limit again; what there is of it is held."""
-    hold = books.holds[run.hold_id or 0]
-    usable = books.usable(hold.group, run.start, released)
-    again = laying.take(sum(released.values()), [p for p in usable if _may_hold(p, released)])
-    kept = {pot: -amount for pot, amount in again.items()}
-    key = f"hold:{hold.id}:again:{run.id}"
-    books.post(hold.group, EntryKind.HOLD, kept, key=key, hold_id=hold.id)
-    books.hold_changes[hold.id] += sum(again.values())
-    parts = books.parts.setdefault(hold.id, {})
-    for pot, amount in again.items():
-        parts[pot] = parts.get(pot, 0) + amount
-
-
-def _may_hold(pot: Pot, released: Mapping[int, int]) -> bool:
-    """Money, and the packages that were held before: others may be of another type."""
-    return pot.kind is not PotKind.PACKAGE or pot.id in released
-
-
 def _refund(books: Books, run: DueRun, charge_id: int, drawn: Mapping[int, int]) -> None:
     """Give a charge back by rule, with the evidence; once."""
     free = books.prices.preempted(run.qos, run.start) is Preempted.FREE
@@ -323,18 +244,6 @@ def _refund(books: Books, run: DueRun, charge_id: int, drawn: Mapping[int, int])
         }
     )
     books.counts["refunded"] += 1
-
-
-def back_into(
-    pots: Mapping[int, Pot], drawn: Mapping[int, int], *, now: datetime
-) -> dict[int, int]:
-    """Each amount into its own pot; what has expired since goes to the balance."""
-    balance = next(pot.id for pot in pots.values() if pot.kind is PotKind.BALANCE)
-    back: dict[int, int] = defaultdict(int)
-    for pot_id, amount in drawn.items():
-        pot = pots.get(pot_id)
-        back[pot_id if pot is not None and pot.is_open(now) else balance] += amount
-    return dict(back)
 
 
 def _write(books: Books, run: DueRun, before: ChargeRow | None, values: Mapping[str, Any]) -> int:
