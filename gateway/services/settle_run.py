@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gateway.core import pots as laying
 from gateway.core.billing import (
@@ -21,9 +21,6 @@ from gateway.core.pricing import Bill, NoPrice, Preempted, Usage, bill
 from gateway.core.states import parse_state
 from gateway.services.settle_books import Books, back_into, hold_again, release
 from gateway.store.charges import ChargeRow, DueRun
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
