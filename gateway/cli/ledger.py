@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from gateway.cli.common import database, now, said, settings
+from gateway.cli.ledger_close import close, elsewhere
 from gateway.cli.ledger_statement import statement
 from gateway.cli.output import (
     FORCE,
@@ -32,7 +33,8 @@ def ledger() -> None:
     """Credit: balances, statements, proof, and the closing of months."""
 
 
-ledger.add_command(statement)
+for command in (statement, close, elsewhere):
+    ledger.add_command(command)
 
 
 @ledger.command()

@@ -45,6 +45,10 @@ ERROR_TEXTS = {
     "ends_before_start": _l("The end must come after the start."),
     "percent_out_of_range": _l("From %(least)s to %(most)s percent."),
     "percent_twice": _l("Each percentage once."),
+    "bad_month": _l("Type a month such as 2026-11."),
+    "month_not_over": _l("%(month)s is not over yet."),
+    "month_closed": _l("%(month)s has been closed already."),
+    "no_such_list": _l("There is no such price list. There are: %(lists)s."),
     "not_owner_of_files": _l("Only the owner of a job may read its files."),
 }
 
