@@ -14,6 +14,7 @@ from gateway.errors import BadConfiguration
 
 # A submission is claimed for three minutes: both time-outs together must be well below that.
 LONGEST_CALL_SECONDS = 60
+GATE_MODES = ("off", "watch", "enforce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Settings:
     site_name: str
     currency: str
     bill_suspended: bool
+    gate: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         site_name=reader.text("site_name", "Sluice"),
         currency=reader.text("currency", "CNY"),
         bill_suspended=reader.flag("bill_suspended", default=False),
+        gate=reader.choice("gate", "enforce", GATE_MODES),
     )
     reader.finish()
     return settings
@@ -165,6 +168,13 @@ class _Reader:
         if raw not in {"true", "false", "1", "0", "yes", "no"}:
             self._problems.append(f"{name}: {raw!r} is neither true nor false")
         return raw in {"true", "1", "yes"}
+
+    def choice(self, name: str, default: str, among: tuple[str, ...]) -> str:
+        raw = self.text(name, default).lower()
+        if raw not in among:
+            self._problems.append(f"{name}: {raw!r} is none of {', '.join(among)}")
+            return default
+        return raw
 
     def zone(self, name: str, default: str) -> ZoneInfo:
         raw = self.text(name, default)

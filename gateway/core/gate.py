@@ -254,7 +254,7 @@ def _stops(
     every = used + kept < lowest
     for one in going:
         job = one.job
-        if job.ended or job.stopping or job.started is None or not _costs(one, every=every):
+        if job.ended or job.started is None or not _costs(one, every=every):
             continue
         elapsed = max(0, -(-int((now - job.started).total_seconds()) // 60))
         minutes = elapsed + group.warning_minutes

@@ -39,7 +39,6 @@ class OpenJob:
     ended: datetime | None = None
     covered_minutes: int = 0
     shortage: int = 0
-    stopping: bool = False
 
     @property
     def waits(self) -> bool:

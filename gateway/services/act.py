@@ -1,14 +1,14 @@
 """Acts on a job: who may, the call, and a line in the job's history whatever Slurm said."""
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 
 from gateway.brokerclient.port import Broker
 from gateway.core.access import Viewer, job_rights
 from gateway.core.states import parse_state
 from gateway.errors import BrokerRefused, BrokerUnreachable, Busy, NotFound, Refused
-from gateway.services import hold
+from gateway.services import hold, longer
 from gateway.store import events, jobs, polls, submissions
 from gateway.store.jobs import JobOwner
 from gateway.store.uow import Begin
@@ -33,15 +33,22 @@ def act(
     broker: Broker,
     now: datetime,
     minutes: int | None = None,
+    zone: tzinfo = UTC,
 ) -> None:
     """Do it as the job's owner. NotFound, Refused, or the broker's error.
 
-    After BrokerSilent the act may have happened: the poll that this asks for will show it.
+    A longer limit of a job with a hold needs credit first: `not_enough_credit`, or
+    `member_cap_reached` by the month of `zone`; a refusal by Slurm gives it back. After
+    BrokerSilent the act may have happened: the poll that this asks for will show it.
     """
     with begin() as session:
         job = jobs.owner(session, job_id)
     found = _may_act(job, viewer)
     wanted = _action(action, found, minutes)
+    more = None
+    if wanted is Action.SET_TIME_LIMIT and minutes is not None:
+        with begin() as session:
+            more = longer.hold_more(session, found.id, minutes=minutes, zone=zone, now=now)
     outcome = "unknown"
     try:
         _call(broker, wanted, found, minutes)
@@ -56,6 +63,8 @@ def act(
             events.add(
                 session, wanted, at=now, person_id=viewer.person_id, job_id=job_id, detail=detail
             )
+            if more is not None and outcome not in {"done", "unknown"}:
+                longer.give_back(session, more, now=now)
             polls.want(session, "queue", now=now)
 
 

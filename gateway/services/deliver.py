@@ -14,7 +14,8 @@ from gateway.brokerclient.port import Broker
 from gateway.core.readback import differences
 from gateway.errors import BadMessage, BrokerRefused, BrokerSilent, BrokerUnreachable
 from gateway.services import hold, joblines
-from gateway.store import events, jobs, polls, submissions
+from gateway.services.gate_facts import TURNED_AWAY
+from gateway.store import events, gate, holds, jobs, polls, submissions
 from gateway.store.submissions import SubmissionRow
 from gateway.store.uow import Begin
 from gateway.wire import codec
@@ -30,6 +31,9 @@ CLAIM = timedelta(minutes=3)
 CERTAIN_AFTER = timedelta(minutes=2)
 DENIALS_APART = timedelta(seconds=30)
 DENIALS_NEEDED = 2
+# The gate was shut for new jobs though this one is paid for: it opens within some seconds.
+GATE_OPENS_WITHIN = timedelta(minutes=10)
+GATE_PAUSE = timedelta(seconds=5)
 SHORTEST_PAUSE = timedelta(seconds=2)
 LONGEST_PAUSE = timedelta(minutes=5)
 # Two hosts' clocks: where a search for the token begins.
@@ -41,6 +45,7 @@ class Outcome(Enum):
     ACCEPTED = "accepted"
     REFUSED = "refused"
     QUEUED = "queued"
+    TURNED_AWAY = "turned_away"  # queued again, for the gate to open
     UNKNOWN = "unknown"
 
 
@@ -174,6 +179,16 @@ class _Attempt:
 
     def _refused(self, error: BrokerRefused | BadMessage) -> Outcome:
         with self.begin() as session:
+            if error.code == TURNED_AWAY and self._waits_for_gate(session):
+                submissions.put_back(
+                    session,
+                    self.row.id,
+                    claim=self.claimed.until,
+                    state="queued",
+                    at=self.now + GATE_PAUSE,
+                    code=error.code,
+                )
+                return Outcome.TURNED_AWAY
             kept = submissions.refuse(
                 session,
                 self.row.id,
@@ -185,6 +200,20 @@ class _Attempt:
                 self._event(session, "refused", code=error.code)
                 hold.release_of(session, self.row.id, now=self.now)
         return Outcome.REFUSED
+
+    def _waits_for_gate(self, session: "Session") -> bool:
+        """The portal itself keeps the group out, and has credit held for this submission."""
+        kept = holds.of_submission(session, self.row.id)
+        if kept is None or kept.closed_at is not None:
+            return False
+        since = events.first(session, self.row.id, "gate_waits")
+        if since is not None:
+            return self.now - since < GATE_OPENS_WITHIN
+        lately = self.now - GATE_OPENS_WITHIN
+        if not gate.is_closed(session, kept.group, kept.user, since=lately):
+            return False
+        self._event(session, "gate_waits")
+        return True
 
     def _put_back(self, outcome: Outcome, code: str) -> Outcome:
         with self.begin() as session:

@@ -93,7 +93,7 @@ def extend(
     *,
     month_began: datetime,
     now: datetime,
-) -> None:
+) -> Cover:
     """Hold more for a job whose limit grows, or raise ShortOfCredit."""
     found = ledger.lock(session, [hold.group], now=now)[hold.group]
     pots = laying.usable(found, now=now, started=now)
@@ -101,6 +101,18 @@ def extend(
     account = ledger.account(session, hold.group)
     check(session, cover, pots, account, group=hold.group, user=hold.user, month_began=month_began)
     _move(session, hold, EntryKind.HOLD, cover.by_pot(), now=now)
+    return cover
+
+
+def give_back(session: "Session", hold_id: int, more: Cover, *, now: datetime) -> None:
+    """Undo `extend`: Slurm refused the longer limit. Nothing when the hold is closed by now."""
+    (hold,) = holds.by_ids(session, [hold_id])
+    if hold.closed_at is not None:
+        return
+    ledger.lock(session, [hold.group], now=now)
+    parts = holds.parts(session, [hold_id]).get(hold_id, {})
+    back = {pot: min(amount, parts.get(pot, 0)) for pot, amount in more.by_pot().items()}
+    _move(session, hold, EntryKind.RELEASE, {p: a for p, a in back.items() if a > 0}, now=now)
 
 
 def release(session: "Session", hold: HoldRow, *, now: datetime) -> None:

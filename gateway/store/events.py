@@ -54,6 +54,14 @@ def denials(session: Session, submission_id: int) -> Denials:
     return Denials(count, sent[1] if sent else None, last_at)
 
 
+def first(session: Session, submission_id: int, kind: str) -> datetime | None:
+    """When it happened to the submission for the first time."""
+    query = select(func.min(Event.at, type_=Event.at.type)).where(
+        Event.submission_id == submission_id, Event.kind == kind
+    )
+    return session.scalar(query)
+
+
 def _last(session: Session, submission_id: int, kind: str) -> tuple[int, datetime] | None:
     query = (
         select(Event.id, Event.at)

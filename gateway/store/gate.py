@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from gateway.store import money_models as mm
@@ -61,10 +61,14 @@ def gate(session: Session, group: str, user: str = NO_USER) -> GateRow | None:
     return GateRow(*found) if found else None
 
 
-def is_closed(session: Session, group: str, user: str) -> bool:
-    """Whether the portal itself keeps this person's new jobs out."""
-    query = select(mm.Gate.closed).where(mm.Gate.group == group, mm.Gate.user.in_((NO_USER, user)))
-    return any(session.scalars(query))
+def is_closed(session: Session, group: str, user: str, *, since: datetime) -> bool:
+    """Whether the portal itself keeps this person's new jobs out, or did until then."""
+    query = select(mm.Gate.group).where(
+        mm.Gate.group == group,
+        mm.Gate.user.in_((NO_USER, user)),
+        or_(mm.Gate.closed, mm.Gate.changed_at >= since),
+    )
+    return session.execute(query).first() is not None
 
 
 def put(session: Session, group: str, user: str, values: Mapping[str, Any]) -> None:

@@ -118,6 +118,11 @@ def uncharged(session: Session, cluster: str, *, since: datetime) -> list[JobRow
     return [JobRow(*row) for row in session.connection().execute(query)]
 
 
+def job(session: Session, job_id: int) -> JobRow | None:
+    found = session.connection().execute(_COVERED.where(_J.id == job_id)).first()
+    return JobRow(*found) if found else None
+
+
 def limits_paid_for(session: Session, job_ids: Iterable[int]) -> dict[int, int]:
     """The longest limit that the portal itself has set, or may have set, and held credit for."""
     found: dict[int, int] = {}
@@ -141,7 +146,7 @@ def stopped(session: Session, job_ids: Iterable[int]) -> dict[int, datetime]:
             .where(Event.job_id.in_(part), Event.kind == "gate_stop")
             .group_by(Event.job_id)
         )
-        found |= {row[0]: row[1] for row in session.execute(query)}
+        found |= {row[0]: row[1] for row in session.execute(query) if row[0] is not None}
     return found
 
 

@@ -6,16 +6,18 @@ that a submit in another process can ask for one.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import structlog
 
 from gateway.brokerclient.port import Broker
+from gateway.core.gate import Mode
 from gateway.core.pace import Last, is_due, next_interval
 from gateway.services import budgets as budgeting
 from gateway.services import clean_up as cleaning
-from gateway.services import credit, deliver, hold, link, poll, review
+from gateway.services import credit, deliver, gate_checks, hold, link, poll, review
+from gateway.services import enforce as enforcing
 from gateway.services import ingest as accounting
 from gateway.services import reconcile as reconciling
 from gateway.services import settle as settling
@@ -44,6 +46,9 @@ class Context:
     clock: Callable[[], datetime]
     backfill: timedelta = accounting.FIRST_WINDOW
     rules: settling.Rules = field(default_factory=settling.Rules)
+    gate: Mode = Mode.ENFORCE
+    zone: tzinfo = UTC
+    gate_memory: enforcing.Memory = field(default_factory=enforcing.Memory)
     stopwatch: Callable[[], float] = time.monotonic
     took: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -127,6 +132,9 @@ def outbox(context: Context) -> None:
 def settle(context: Context) -> None:
     """Charge ended runs, give back what their holds kept, let lapse what is past its end."""
     now = context.clock()
+    if not _facts_are_known(context, now):
+        return  # nobody knows whether accounting counts GPUs: later is better than 0
+    context.rules = replace(context.rules, tracked=gate_checks.gpus_tracked(read=context.read))
     report = settling.settle(begin=context.begin, now=now, rules=context.rules)
     released = hold.release_due(begin=context.begin, now=now)
     lapsed = credit.expire_due(begin=context.begin, now=now)
@@ -140,6 +148,34 @@ def settle(context: Context) -> None:
             review=report.review,
             holds_released=released,
             pots_lapsed=lapsed,
+        )
+
+
+def enforce(context: Context) -> None:
+    """Bring the limits of groups and the holds of jobs into step with their credit."""
+    now = context.clock()
+    _facts_are_known(context, now)
+    report = enforcing.enforce(
+        begin=context.begin,
+        read=context.read,
+        broker=context.broker,
+        cluster=context.cluster,
+        memory=context.gate_memory,
+        now=now,
+        mode=context.gate,
+        zone=context.zone,
+    )
+    if report.acted:
+        log.info(
+            "gate",
+            mode=context.gate.value,
+            closed=report.closed,
+            limits_written=report.limits.written,
+            limits_failed=report.limits.failed,
+            jobs_held=report.jobs.held,
+            jobs_released=report.jobs.released,
+            jobs_stopped=report.jobs.stopped,
+            code=report.code,
         )
 
 
@@ -172,10 +208,15 @@ JOBS = (
     Periodic("reconcile_old", 600.0, reconcile_old),
     Periodic("outbox", 2.0, outbox),
     Periodic("settle", 5.0, settle),
+    Periodic("enforce", 10.0, enforce),
     Periodic("find_lost", 600.0, find_lost),
     Periodic("budgets", 60.0, budgets),
     Periodic("clean_up", 3600.0, clean_up),
 )
+
+
+def _facts_are_known(context: Context, now: datetime) -> bool:
+    return gate_checks.check(begin=context.begin, read=context.read, broker=context.broker, now=now)
 
 
 def _ingest(context: Context, turn: accounting.Turn, base: float) -> None:

@@ -16,7 +16,10 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from gateway import logs
 from gateway.brokerclient.client import SocketBroker
 from gateway.config import Settings, load_settings
+from gateway.core.billing import Suspended
+from gateway.core.gate import Mode
 from gateway.errors import Busy
+from gateway.services.settle import Rules
 from gateway.store.uow import make_begin, make_engine
 from gateway.worker.jobs import JOBS, Context, Periodic
 from gateway.worker.leader import RENEW_SECONDS, Leader, LeaseLost
@@ -109,6 +112,9 @@ def build(settings: Settings) -> Worker:
         poll_seconds=settings.poll_seconds,
         ingest_seconds=settings.ingest_seconds,
         backfill=timedelta(days=settings.ingest_days),
+        rules=Rules(suspended=Suspended.HELD if settings.bill_suspended else Suspended.RUNNING),
+        gate=Mode(settings.gate),
+        zone=settings.timezone,
         clock=_clock,
     )
     return Worker(context, leader)

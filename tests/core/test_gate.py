@@ -208,7 +208,6 @@ def test_a_last_stretch_is_never_longer_than_the_limit():
     assert decided(0, running(since=31, minutes=60), **rule).stop == ()
     assert decided(0, running(since=29, minutes=60), **rule).stop == ((1, 59),)
     assert decided(0, running(since=29, minutes=None), **rule).stop == ((1, 59),)
-    assert decided(0, running(since=29, stopping=True), **rule).stop == ()
 
 
 def test_what_a_hold_has_paid_for_is_stopped_only_when_all_holds_are_owed():

@@ -1,0 +1,33 @@
+"""What a group or the administrators are told. Each kind has a text."""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    # To the group.
+    GATE_CLOSED = "gate_closed"  # free
+    GATE_MEMBER = "gate_member"  # user
+    GATE_HELD = "gate_held"  # jobs, need, free
+    GATE_STOP = "gate_stop"  # job, user, minutes
+    # To the administrators.
+    GATE_NOT_TAKEN = "gate_not_taken"  # group, user, code
+    GATE_UNREAD = "gate_unread"  # code
+    GATE_DRIFT = "gate_drift"  # group, user, found, set
+    GATE_LEAK = "gate_leak"  # group, job, qos
+    GATE_NO_PRICE = "gate_no_price"  # resource
+    LIMITS_NOT_ENFORCED = "limits_not_enforced"  # enforced
+    GPUS_NOT_TRACKED = "gpus_not_tracked"
+    QOS_OVERRIDES = "qos_overrides"  # qos
+
+
+# Alarms: what the gate should do and does not.
+ALARMS = frozenset(
+    {
+        Kind.GATE_NOT_TAKEN,
+        Kind.GATE_UNREAD,
+        Kind.GATE_LEAK,
+        Kind.LIMITS_NOT_ENFORCED,
+        Kind.GPUS_NOT_TRACKED,
+        Kind.QOS_OVERRIDES,
+    }
+)

@@ -1,0 +1,56 @@
+"""A longer time limit of a job with a hold: what it may cost more is held before Slurm is asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
+
+from gateway.core.gate_cost import weigh
+from gateway.core.months import month_start
+from gateway.core.pots import Cover
+from gateway.services import gate_facts as facts_of
+from gateway.services import hold
+from gateway.store import gate_facts, holds, prices, snapshot, submissions
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from gateway.wire import messages as m
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """What was held in addition."""
+
+    hold_id: int
+    cover: Cover
+
+
+def hold_more(
+    session: "Session", job_id: int, *, minutes: int, zone: tzinfo, now: datetime
+) -> More | None:
+    """None when nothing has to be held: no hold, no prices, or no longer than paid for.
+
+    Raises ShortOfCredit. Minutes that were held for once are not held again.
+    """
+    price_list = prices.load(session)
+    submission = submissions.of_job(session, job_id)
+    kept = holds.of_submission(session, submission.id) if submission else None
+    row = gate_facts.job(session, job_id)
+    if kept is None or kept.closed_at is not None or row is None or not price_list.is_on(now):
+        return None
+    partitions: Mapping[str, m.Partition] = {one.name: one for one in snapshot.partitions(session)}
+    paid_for = gate_facts.limits_paid_for(session, [job_id]).get(job_id, 0)
+    job = facts_of.open_job(row, partitions, paid_for, now=now)
+    if job is None or minutes <= job.covered_minutes:
+        return None
+    bill = weigh(replace(job, minutes=minutes), prices=price_list, now=now).bill
+    if bill is None or not bill.total:
+        return None
+    month_began = month_start(now, zone)
+    return More(kept.id, hold.extend(session, kept, bill, month_began=month_began, now=now))
+
+
+def give_back(session: "Session", more: More, *, now: datetime) -> None:
+    """Slurm refused."""
+    hold.give_back(session, more.hold_id, more.cover, now=now)

@@ -1,0 +1,673 @@
+"""The gate in Slurm: shut without credit, opened with it, told when it did not take."""
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from gateway.core.credits import MILLION
+from gateway.core.gate import Mode
+from gateway.core.ledger import EntryKind, NewEntry
+from gateway.errors import BrokerRefused, BrokerSilent
+from gateway.services import act, credit, enforce, gate_checks
+from gateway.services.submit import InvalidAsk
+from gateway.services.verify import verify
+from gateway.store import gate as gates
+from gateway.store import ledger
+from gateway.store import money_models as mm
+from gateway.testing.fakebroker import FakeBroker
+from gateway.testing.money import balance, one_credit_an_hour
+from gateway.testing.portal import ASK, CLUSTER, portal
+from gateway.wire import messages as m
+
+ONE_HOUR = replace(ASK, nodes="1", nproc_per_node="1", time_limit="01:00:00")  # worth 1
+
+
+class Gated:
+    """The portal with its gate, on a site with prices; `turn` is the worker's."""
+
+    def __init__(self, begin, *, mode=Mode.ENFORCE):
+        self.begin, self.mode = begin, mode
+        self.site = portal(begin)
+        self.broker = self.site.broker
+        self.memory = enforce.Memory()
+        self.plain = 0
+        one_credit_an_hour(begin)
+
+    def turn(self, *, poll=True, seconds=10):
+        self.broker.advance(seconds)
+        if poll:
+            self.site.poll()
+        return self.again()
+
+    def again(self):
+        return enforce.enforce(
+            begin=self.begin,
+            read=self.begin,
+            broker=self.broker,
+            cluster=CLUSTER,
+            memory=self.memory,
+            now=self.site.now,
+            mode=self.mode,
+        )
+
+    def give(self, amount, group="nlp"):
+        credit.top_up(group, int(amount * MILLION), begin=self.begin, now=self.site.now)
+
+    def sbatch(self, user="nlp-1", *, minutes=60, gpus=1, group="nlp", **values):
+        """Past the portal: its mark is nobody's submission."""
+        self.plain += 1
+        facts = {
+            "token": f"{self.plain:032x}",
+            "user": user,
+            "name": "plain",
+            "account": group,
+            "partition": "a100",
+            "qos": "normal",
+            "nodes": 1,
+            "gpus_per_node": gpus,
+            "gpu_type": "a100",
+            "cpus_per_task": 1,
+            "time_limit_minutes": minutes,
+            "working_directory": f"/home/{user}",
+            "output": "%j.out",
+            "script": "#!/bin/sh\nsleep 1\n",
+        }
+        return self.broker.submit(m.SubmitRequest(**(facts | values))).job_id
+
+    def fill(self):
+        """All cards of a100, by another group."""
+        self.give(10_000, "vision")
+        for _ in range(4):
+            self.sbatch("vision-1", group="vision", gpus=8, minutes=600)
+        self.broker.advance(1)
+
+    def limits(self, group="nlp", user=None):
+        found = self.broker.limits[(group, user)]
+        return found.grp_submit_jobs, found.grp_gpu_run_minutes
+
+    def own(self, *, submit=None, minutes=None, group="nlp"):
+        """Somebody with sacctmgr."""
+        before = self.broker.limits[(group, None)]
+        self.broker.limits[(group, None)] = replace(
+            before, grp_submit_jobs=submit, grp_gpu_run_minutes=minutes
+        )
+
+    def job(self, slurm_id):
+        return self.broker.jobs[slurm_id]
+
+    def row(self, group="nlp", user=""):
+        with self.begin() as session:
+            return gates.gate(session, group, user)
+
+    def held(self):
+        with self.begin() as session:
+            return [one.slurm_id for one in gates.held_jobs(session).values()]
+
+    def told(self, *, gone=False):
+        with self.begin() as session:
+            query = select(mm.Notice.key).order_by(mm.Notice.key)
+            if not gone:
+                query = query.where(mm.Notice.gone_at.is_(None))
+            return list(session.scalars(query))
+
+    def rules(self, group="nlp", **values):
+        with self.begin() as session:
+            ledger.lock(session, [group], now=self.site.now)
+            ledger.set_rules(session, group, **values)
+
+    def cap(self, user, per_month, group="nlp"):
+        with self.begin() as session:
+            session.add(mm.MemberCap(group=group, user=user, per_month=int(per_month * MILLION)))
+
+
+@pytest.fixture
+def gated(begin):
+    return Gated(begin)
+
+
+def test_a_group_without_credit_is_shut_for_plain_sbatch_and_the_others_are_not(gated):
+    gated.give(5, "vision")
+    gated.turn()
+    assert gated.limits() == (0, 0)
+    assert gated.limits("biolab") == (0, 0)
+    assert gated.limits("vision") == (None, 300)
+    with pytest.raises(BrokerRefused) as refused:
+        gated.sbatch()
+    assert refused.value.code == "group_submit_limit"
+    gated.sbatch("vision-1", group="vision")
+    assert "gate_closed:nlp:" in gated.told()
+
+
+def test_credit_opens_the_gate_and_puts_the_sites_own_limits_back(gated):
+    gated.own(submit=7, minutes=90)
+    gated.turn()
+    assert gated.limits() == (0, 0)
+    gated.give(1)
+    gated.turn()
+    assert gated.limits() == (7, 60)
+    gated.give(100)
+    gated.turn()
+    assert gated.limits() == (7, 90)
+    assert "gate_closed:nlp:" not in gated.told()
+
+
+def test_without_a_price_list_nothing_is_written(begin):
+    gated = Gated(begin)
+    with begin() as session:
+        session.execute(mm.Price.__table__.delete())
+    gated.turn()
+    assert not [call for call in gated.broker.calls if "limits" in call]
+
+
+def test_a_quiet_turn_asks_slurm_nothing(gated):
+    gated.give(1)
+    gated.turn()
+    gated.again()
+    calls = len(gated.broker.calls)
+    gated.broker.now += timedelta(seconds=10)
+    assert not gated.again().decided
+    assert len(gated.broker.calls) == calls
+    gated.broker.now += timedelta(seconds=60)
+    assert gated.again().decided
+    assert gated.broker.calls[calls:] == ["group-limits"]
+
+
+def test_a_waiting_job_that_cannot_be_paid_is_held_and_starts_with_credit(gated):
+    gated.fill()
+    job = gated.sbatch()
+    gated.turn()
+    assert gated.job(job).held_by_admin
+    assert gated.held() == [job]
+    assert "gate_held:nlp" in gated.told()
+    gated.turn()
+    assert gated.broker.calls.count("hold-admin") == 1
+    gated.give(1)
+    gated.turn()
+    assert not gated.job(job).held_by_admin
+    assert gated.held() == []
+    gated.broker.finish(1)
+    assert gated.job(job).state == "RUNNING"
+    gated.turn()
+    assert "gate_held:nlp" not in gated.told()
+
+
+def test_a_hold_that_is_not_ours_is_left_alone(gated):
+    gated.fill()
+    own, admins = gated.sbatch(), gated.sbatch()
+    gated.broker.hold(own, user="nlp-1")
+    gated.broker.hold_admin(admins, user="nlp-1")
+    gated.turn()
+    gated.give(10)
+    gated.turn()
+    assert gated.held() == []
+    assert gated.job(own).eligible is None
+    assert gated.job(admins).held_by_admin
+
+
+def test_a_paid_submission_starts_though_its_hold_took_the_last_credit(gated):
+    gated.give(1)
+    gated.turn()
+    gated.site.submit(ONE_HOUR)
+    gated.turn()
+    assert gated.limits() == (0, 60)
+    assert [job.state for job in gated.broker.jobs.values()] == ["RUNNING"]
+
+
+def test_a_burst_between_two_turns_starts_no_more_than_the_credit_pays(gated):
+    gated.give(2)
+    gated.turn()
+    for _ in range(8):
+        gated.sbatch()
+    gated.broker.advance(5)
+    assert [job.state for job in gated.broker.jobs.values()].count("RUNNING") == 2
+    gated.turn()
+    assert len(gated.held()) == 6
+    assert gated.limits()[0] == 0
+
+
+def test_what_plain_jobs_may_cost_is_not_offered_to_the_portal(gated):
+    gated.give(3)
+    gated.turn()
+    gated.sbatch(minutes=120)
+    gated.turn()
+    with gated.begin() as session:
+        account = ledger.account(session, "nlp")
+    assert account.committed == 2 * MILLION
+    gated.site.submit(ONE_HOUR, key="fits")
+    with pytest.raises(InvalidAsk):
+        gated.site.submit(ONE_HOUR, key="does-not")
+
+
+def test_a_submission_that_meets_a_shut_gate_is_let_through(gated):
+    gated.give(1)
+    gated.turn()
+    gated.own(submit=0)  # shut by an earlier turn of the gate, as the submission sees it
+    with gated.begin() as session:
+        gates.put(session, "nlp", "", {"closed": True})
+    found = gated.site.submit(ONE_HOUR)
+    row = gated.site.submission(found)
+    assert (row.state, row.error_code) == ("queued", "group_submit_limit")
+    gated.turn()
+    assert gated.limits()[0] is None
+    gated.site.deliver_due()
+    assert gated.site.submission(found).state == "accepted"
+    gated.turn()
+    assert gated.limits()[0] == 0
+    assert verify(read=gated.begin).broken == ()
+
+
+def test_a_submission_that_was_late_opens_the_gate_and_not_for_ever(gated):
+    gated.give(1)
+    gated.turn()
+    gated.broker.unreachable = True
+    found = gated.site.submit(ONE_HOUR)
+    gated.broker.unreachable = False
+    gated.turn(seconds=180)
+    assert gated.limits()[0] == 0  # too old to be on its way
+    gated.site.deliver_due()
+    assert gated.site.submission(found).error_code == "group_submit_limit"
+    gated.turn()
+    assert gated.limits()[0] is None
+    gated.own(submit=0)  # and a site that keeps it shut itself
+    gated.broker.advance(700)
+    gated.site.deliver_due()
+    assert gated.site.submission(found).state == "refused"
+    assert balance(gated.begin, "nlp") == MILLION
+
+
+def test_a_refusal_for_a_submission_without_credit_stays_a_refusal(begin):
+    gated = Gated(begin)
+    with begin() as session:
+        session.execute(mm.Price.__table__.delete())
+    gated.own(submit=0)
+    found = gated.site.submit(ONE_HOUR)
+    assert gated.site.submission(found).state == "refused"
+
+
+@pytest.mark.parametrize("fault", ["refused", "silent_before", "silent_after"])
+def test_what_did_not_take_is_an_alarm_until_it_does(gated, fault):
+    for group in ("vision", "biolab"):
+        gated.give(1, group)
+    gated.turn()
+    gated.give(5)
+    gated.turn()
+    with gated.begin() as session:  # all spent
+        (pot,) = ledger.pots(session, "nlp")
+        session.execute(mm.Pot.__table__.update().where(mm.Pot.id == pot.id).values(left=0))
+    if fault == "refused":
+        gated.broker.refuse_next("access_denied")
+    else:
+        getattr(gated.broker, f"{fault}_next")()
+    report = gated.turn()
+    assert report.limits.failed == 1
+    assert gated.row().error_code
+    assert "gate_not_taken:nlp:" in gated.told()
+    gated.turn(seconds=61)
+    assert gated.limits() == (0, 0)
+    assert gated.row().error_code is None
+    assert "gate_not_taken:nlp:" not in gated.told()
+    assert not [key for key in gated.told(gone=True) if "drift" in key]
+
+
+def test_a_write_that_slurm_says_yes_to_and_does_not_keep_is_an_alarm(gated):
+    real = gated.broker.set_group_limits
+    gated.broker.set_group_limits = lambda asked: replace(real(asked), grp_submit_jobs=None)
+    gated.turn()
+    assert gated.row().error_code == "read_back_differs"
+    assert "gate_not_taken:nlp:" in gated.told()
+
+
+def test_an_unreachable_slurm_is_told_and_found_again(gated):
+    gated.turn()
+    gated.broker.unreachable = True
+    gated.turn(poll=False, seconds=70)
+    assert "gate_unread" in gated.told()
+    gated.broker.unreachable = False
+    gated.turn()
+    assert "gate_unread" not in gated.told()
+
+
+def test_a_limit_that_somebody_changed_is_set_again_and_told_once(gated):
+    gated.turn()
+    gated.own()
+    gated.turn(seconds=70)
+    assert gated.limits() == (0, 0)
+    assert "gate_drift:nlp:" in gated.told()
+    gated.turn(seconds=70)
+    assert gated.told().count("gate_drift:nlp:") == 1
+    gated.turn(seconds=86400 + 70)
+    assert "gate_drift:nlp:" not in gated.told()
+
+
+def test_a_limit_of_the_sites_own_that_changes_while_the_gate_is_open_is_kept(gated):
+    gated.give(5)
+    gated.turn()
+    gated.own(submit=3, minutes=300)
+    gated.turn(seconds=70)
+    gated.turn(seconds=70)
+    assert gated.limits() == (3, 300)
+    assert gated.told() == [key for key in gated.told() if "drift" not in key]
+    assert gated.row().before == {"submit": 3, "run_minutes": None}
+
+
+class Killed(BaseException):
+    """kill -9."""
+
+
+def kill_at(broker, number, *, acted):
+    """The process dies at this call of the broker, before it or once it has acted."""
+    calls = 0
+    name = "_act" if acted else "_ask"
+    real = getattr(broker, name)
+
+    def dying(*given):
+        nonlocal calls
+        calls += 1
+        done = real(*given) if acted or calls != number else None
+        if calls == number:
+            raise Killed
+        return done
+
+    setattr(broker, name, dying)
+
+
+@pytest.mark.parametrize("acted", [False, True])
+@pytest.mark.parametrize("number", range(1, 7))
+def test_killed_at_any_call_and_run_again_it_comes_to_the_same(begin, number, acted):
+    gated = Gated(begin)
+    gated.own(submit=7)
+    gated.fill()
+    job = gated.sbatch()
+    gated.site.poll()
+    kill_at(gated.broker, number, acted=acted)
+    with suppress(Killed):
+        gated.again()
+    for name in ("_act", "_ask"):
+        vars(gated.broker).pop(name, None)
+    for _ in range(2):
+        gated.memory = enforce.Memory()
+        gated.turn()
+    assert gated.limits() == (0, 0)
+    assert gated.row().before == {"submit": 7, "run_minutes": None}
+    assert gated.held() == [job]
+    gated.give(1)
+    gated.turn()
+    assert gated.limits()[0] == 0  # the job has what was given
+    assert not gated.job(job).held_by_admin
+    assert not [key for key in gated.told(gone=True) if "drift" in key]
+
+
+def test_killed_between_the_hold_and_its_note_the_job_is_known_for_ours(gated):
+    gated.fill()
+    job = gated.sbatch()
+    gated.broker.silent_after_next()
+    real = gated.broker.set_group_limits
+    gated.broker.set_group_limits = lambda asked: after_limits(gated, real, asked)
+    gated.turn()
+    gated.broker.set_group_limits = real
+    gated.turn()
+    assert gated.held() == [job]
+    gated.give(1)
+    gated.turn()
+    assert not gated.job(job).held_by_admin
+
+
+def after_limits(gated, real, asked):
+    """Limits are no matter of this test: the fault is for the hold."""
+    faults, gated.broker._faults = gated.broker._faults, []
+    try:
+        return real(asked)
+    finally:
+        gated.broker._faults = faults
+
+
+def spend(gated, amount, group="nlp"):
+    """As a correction does: the balance goes below zero."""
+    with gated.begin() as session:
+        pots = ledger.lock(session, [group], now=gated.site.now)[group]
+        ledger.post(
+            session,
+            [
+                NewEntry(
+                    gated.site.now,
+                    pots[0].id,
+                    group,
+                    EntryKind.CORRECTION,
+                    -int(amount * MILLION),
+                    "test:1",
+                )
+            ],
+        )
+
+
+def test_at_zero_a_running_job_gets_a_last_stretch_once(gated):
+    gated.give(10)
+    gated.rules(at_zero="stop", warning_minutes=15)
+    gated.turn()
+    job = gated.sbatch(minutes=600)
+    gated.turn(seconds=600)
+    assert gated.job(job).time_limit_minutes == 600
+    spend(gated, 20)
+    report = gated.turn()
+    assert report.jobs.stopped == 1
+    limit = gated.job(job).time_limit_minutes
+    assert 10 + 15 <= limit <= 12 + 15
+    gated.turn(seconds=300)
+    assert gated.job(job).time_limit_minutes == limit
+    assert [key for key in gated.told() if key.startswith("gate_stop:")]
+    gated.broker.advance(1200)
+    assert gated.job(job).state == "TIMEOUT"
+    gated.turn()
+    gated.site.ingest()
+    gated.site.settle()
+    gated.turn()
+    assert not [key for key in gated.told() if key.startswith("gate_stop:")]
+
+
+@pytest.mark.parametrize("at_zero", ["hold", "finish"])
+def test_at_zero_other_rules_let_it_run(gated, at_zero):
+    gated.give(10)
+    gated.rules(at_zero=at_zero, overdraft=100 * MILLION)
+    gated.turn()
+    job = gated.sbatch(minutes=600)
+    gated.turn()
+    spend(gated, 20)
+    gated.turn()
+    assert gated.job(job).time_limit_minutes == 600
+    assert gated.job(job).state == "RUNNING"
+
+
+def test_a_member_above_the_cap_is_shut_alone_and_opened_when_it_goes(gated):
+    gated.give(100)
+    gated.cap("nlp-1", 1)
+    gated.turn()
+    assert gated.limits(user="nlp-1") == (None, 60)
+    gated.sbatch()
+    gated.turn()
+    assert gated.limits(user="nlp-1")[0] == 0
+    assert gated.limits()[0] is None
+    assert "gate_closed:nlp:nlp-1" in gated.told()
+    with pytest.raises(BrokerRefused):
+        gated.sbatch()
+    gated.sbatch("nlp-2")
+    with gated.begin() as session:
+        session.execute(mm.MemberCap.__table__.delete())
+    gated.turn(seconds=70)
+    assert gated.limits(user="nlp-1") == (None, None)
+    assert gated.row(user="nlp-1") is None
+
+
+def test_watching_only_says_what_it_would_do(begin):
+    gated = Gated(begin, mode=Mode.WATCH)
+    gated.fill()
+    job = gated.sbatch()
+    gated.turn()
+    assert gated.limits() == (None, None)
+    assert not gated.job(job).held_by_admin
+    row = gated.row()
+    assert (row.closed, row.error_code) == (True, enforce.WATCHED)
+    gated.mode = Mode.ENFORCE
+    gated.turn(seconds=70)
+    assert gated.limits() == (0, 0)
+    assert gated.row().error_code is None
+
+
+@pytest.mark.parametrize("mode", [Mode.WATCH, Mode.OFF])
+def test_turned_off_the_gate_takes_back_what_it_set(gated, mode):
+    gated.own(submit=7)
+    gated.fill()
+    job = gated.sbatch()
+    gated.turn()
+    gated.mode = mode
+    gated.turn(seconds=70)
+    gated.turn()
+    assert gated.limits() == (7, None)
+    assert not gated.job(job).held_by_admin
+    assert gated.held() == []
+    assert gated.told() == []
+    if mode is Mode.OFF:
+        assert gated.row() is None
+
+
+def test_a_new_job_of_a_shut_group_is_a_leak_and_told(gated):
+    gated.turn()
+    gated.turn()
+    gated.own()  # as if a QoS took the group's place
+    gated.broker.advance(70)
+    gated.sbatch(qos="spot")
+    gated.broker.limits[("nlp", None)] = replace(
+        gated.broker.limits[("nlp", None)], grp_submit_jobs=0, grp_gpu_run_minutes=0
+    )
+    gated.turn()
+    assert "gate_leak:nlp" in gated.told()
+
+
+def test_cards_that_nobody_priced_are_told_to_the_administrators(gated):
+    gated.give(5)
+    gated.turn()
+    with gated.begin() as session:
+        session.execute(mm.Price.__table__.delete().where(mm.Price.__table__.c.resource == "a100"))
+    gated.sbatch()
+    gated.turn()
+    assert "gate_no_price:a100" in gated.told()
+    assert gated.limits()[0] is None
+
+
+def test_a_job_that_ended_counts_until_it_is_charged(gated):
+    gated.give(1)
+    gated.turn()
+    job = gated.sbatch()
+    gated.turn(seconds=1800)
+    gated.broker.finish(job)
+    gated.turn()
+    with gated.begin() as session:
+        committed = ledger.account(session, "nlp").committed
+    assert 400_000 < committed < 600_000
+    gated.site.ingest()
+    gated.turn()
+    gated.site.settle()
+    gated.turn()
+    with gated.begin() as session:
+        assert ledger.account(session, "nlp").committed == 0
+    assert 400_000 < balance(gated.begin, "nlp") < 600_000
+
+
+# --- a longer limit ---
+
+
+def longer(gated, minutes):
+    job_id = gated.site.jobs()[-1].id
+    act.act(
+        job_id,
+        "set_time_limit",
+        viewer=gated.site.viewer,
+        begin=gated.begin,
+        broker=gated.broker,
+        now=gated.site.now,
+        minutes=minutes,
+    )
+
+
+@pytest.fixture
+def waiting(gated):
+    """A paid job that waits for cards, with 2 left beside its hold of 1."""
+    gated.fill()
+    gated.give(3)
+    gated.turn()
+    gated.site.submit(ONE_HOUR)
+    gated.turn()
+    return gated
+
+
+def test_a_longer_limit_is_held_for_first(waiting):
+    longer(waiting, 120)
+    assert balance(waiting.begin, "nlp") == MILLION
+    assert max(job.time_limit_minutes for job in waiting.broker.jobs.values()) >= 120
+    longer(waiting, 60)
+    longer(waiting, 120)  # was held for already
+    assert balance(waiting.begin, "nlp") == MILLION
+    waiting.turn()
+    assert waiting.held() == []
+
+
+def test_a_longer_limit_that_cannot_be_paid_is_refused_before_slurm_is_asked(waiting):
+    with pytest.raises(act.Refused) as refused:
+        longer(waiting, 600)
+    assert refused.value.code == "not_enough_credit"
+    assert "set-time-limit" not in waiting.broker.calls
+    assert balance(waiting.begin, "nlp") == 2 * MILLION
+
+
+def test_a_refusal_by_slurm_gives_it_back_and_silence_does_not(waiting):
+    waiting.broker.refuse_next("time_limit_raise")
+    with pytest.raises(BrokerRefused):
+        longer(waiting, 120)
+    assert balance(waiting.begin, "nlp") == 2 * MILLION
+    waiting.broker.silent_after_next()
+    with pytest.raises(BrokerSilent):
+        longer(waiting, 120)
+    assert balance(waiting.begin, "nlp") == MILLION
+    assert verify(read=waiting.begin).broken == ()
+
+
+def test_a_limit_that_was_raised_past_the_portal_is_held_behind_the_gate(waiting):
+    job = max(waiting.broker.jobs)
+    waiting.broker.set_time_limit(job, user="nlp-1", minutes=600)
+    waiting.turn()
+    assert waiting.held() == [job]
+    waiting.broker.set_time_limit(job, user="nlp-1", minutes=60)
+    waiting.turn()
+    assert waiting.held() == []
+
+
+# --- what Slurm counts ---
+
+
+def checked(gated, **facts):
+    gated.broker.facts = replace(gated.broker.facts, **facts)
+    gated.broker.advance(700)
+    return gate_checks.check(
+        begin=gated.begin, read=gated.begin, broker=gated.broker, now=gated.site.now
+    )
+
+
+def test_what_slurm_does_not_count_or_enforce_is_told_once_each(gated):
+    assert checked(gated)
+    assert gated.told() == []
+    checked(gated, tracked=("cpu",), enforced=("associations",), overriding_qos=("spot",))
+    checked(gated)
+    assert gated.told() == ["gpus_not_tracked", "limits_not_enforced", "qos_overrides"]
+    assert not gate_checks.gpus_tracked(read=gated.begin)
+    checked(gated, **{n: getattr(FakeBroker().facts, n) for n in FakeBroker().facts.__slots__})
+    assert gated.told() == []
+    assert gate_checks.gpus_tracked(read=gated.begin)
+
+
+def test_until_slurm_has_said_what_it_counts_nothing_is_known(gated):
+    gated.broker.unreachable = True
+    assert not checked(gated)
+    gated.broker.unreachable = False
+    assert checked(gated)
