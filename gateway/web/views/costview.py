@@ -60,6 +60,7 @@ class RunCostView:
     parts: tuple[PartView, ...]
     moves: tuple[MoveView, ...]
     doubt: DoubtView | None
+    unsure: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class HoldView:
 class CostView:
     total: int | None
     is_final: bool
+    in_review: bool
     accrued: int | None
     hold: HoldView | None
     runs: tuple[RunCostView, ...]
@@ -93,6 +95,7 @@ def build(found: JobMoney | None) -> CostView | None:
     return CostView(
         total=found.cost.total,
         is_final=found.cost.is_final,
+        in_review=_only_review(found.cost),
         accrued=found.cost.accrued,
         hold=hold(bill.hold),
         runs=tuple(_run(n, charge, bill) for n, charge in enumerate(bill.charges, start=1)),
@@ -124,13 +127,18 @@ def cell(cost: JobCost | None) -> Markup | str:
     """A job list's cell: charged, or ≈ what has accrued so far. Empty: nothing yet."""
     if cost is None or cost.total is None:
         return ""
-    if cost.reviews and not cost.total:
+    if _only_review(cost):
         return gettext("in review")
     shown = money(cost.total)
     if cost.is_final:
         return shown
     said = gettext("An estimate: the charge comes at the end")
     return Markup('<span title="{}">≈ {}</span>').format(said, money_text(cost.total))
+
+
+def _only_review(cost: JobCost) -> bool:
+    """Nothing is known but that a person will decide: a sum of 0 would mislead."""
+    return bool(cost.reviews and not cost.total)
 
 
 def _run(number: int, charge: RunCharge, bill: JobBill) -> RunCostView:
@@ -149,6 +157,7 @@ def _run(number: int, charge: RunCharge, bill: JobBill) -> RunCostView:
         parts=tuple(_part(line, bill) for line in charge.items),
         moves=tuple(moves),
         doubt=_doubt(charge),
+        unsure=charge.state == "review",
     )
 
 
