@@ -60,14 +60,19 @@ def _at_once(
 ) -> bool:
     """All in one transaction without secondary indexes; False when the store does not allow it,
     before any batch was taken."""
-    with begin() as session:
-        dropped = new_jobs.drop_indexes(session)
-        if not dropped:
-            return False
-        for batch in batches:
-            _store(session, batch, report, now)
-            _tell(told, report)
-        new_jobs.make_indexes(session, dropped)
+    try:
+        with begin() as session:
+            new_jobs.write_straight(session)
+            dropped = new_jobs.drop_indexes(session)
+            if not dropped:
+                return False
+            for batch in batches:
+                _store(session, batch, report, now)
+                _tell(told, report)
+            new_jobs.make_indexes(session, dropped)
+    finally:
+        with begin() as session:
+            new_jobs.write_as_ever(session)
     return True
 
 

@@ -4,6 +4,7 @@ Rows come prepared as flat tuples of texts and numbers, so that another process 
 SQLite gets them as they are; other databases get them with their own types.
 """
 
+import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from gateway.store.models import Job, Run, table_of
 from gateway.store.types import UtcDateTime
+from gateway.store.uow import BUSY_MILLISECONDS
 from gateway.store.upsert import chunks, insert_ignoring
 
 # A null in a prepared row. Python's sqlite3 takes ten times as long for None as for a text, and
@@ -66,6 +68,34 @@ def known_ids(session: Session, cluster: str, slurm_ids: Sequence[int]) -> set[i
         )
         found.update(session.scalars(query))
     return found
+
+
+def write_straight(session: Session) -> None:
+    """Where nobody else has the SQLite file open, and it holds few jobs, write into it rather
+    than into its log first: a million jobs are a gigabyte, twice. Called before anything was
+    written. A kill leaves a journal, from which whoever opens the file next restores it.
+    """
+    if session.get_bind().dialect.name == "sqlite" and not _many_jobs(session):
+        _journal(session, "DELETE")
+
+
+def write_as_ever(session: Session) -> None:
+    """Undoes `write_straight`, in a transaction of its own."""
+    if session.get_bind().dialect.name == "sqlite":
+        _journal(session, "WAL")
+
+
+def _journal(session: Session, mode: str) -> None:
+    driver: Any = session.connection().connection.driver_connection
+    driver.execute("COMMIT")
+    driver.execute("PRAGMA busy_timeout = 0")
+    try:
+        driver.execute(f"PRAGMA journal_mode = {mode}")
+    except sqlite3.OperationalError:
+        pass  # somebody else has it open: the log it is
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        driver.execute("BEGIN IMMEDIATE")
 
 
 def drop_indexes(session: Session) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
+import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
 
@@ -30,10 +31,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
-    known = [*(f"live/{name}" for name in LIVE), "pages"]
+    known = [*(f"live/{name}" for name in LIVE), "pages", "ingest"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
-    if os.geteuid() != 0 and any(name.startswith(only) for name in known[:-1]):
+    if os.geteuid() != 0 and any(name.startswith(only) for name in known if "live" in name):
         parser.error("the live figures start the development cluster: run as root, or --only pages")
     for line in _lines(only):
         print(json.dumps(line), flush=True)
@@ -47,6 +48,9 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
     if "pages".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_pages.pages(Path(folder))
+    if "ingest".startswith(only):
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            yield from bench_ingest.ingest(Path(folder))
 
 
 def _on_a_portal(live: dict) -> Iterator[dict[str, object]]:
