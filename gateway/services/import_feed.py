@@ -20,7 +20,8 @@ from zoneinfo import ZoneInfo
 from gateway.core.sacct_frames import Dump, Held, NoHeader, Step
 from gateway.core.sacct_text import MissingColumns, SacctRow
 from gateway.errors import GatewayError
-from gateway.services.ingest_new import WIDTH, Prepared, prepare
+from gateway.services.ingest_new import WIDTH, prepare
+from gateway.store.squeezed import NOTHING, Squeezed, squeeze_jobs, squeeze_runs
 
 STANDARD_INPUT = "-"
 ROWS = 5000  # of a batch, and so of a transaction
@@ -61,7 +62,8 @@ class Batch:
     """
 
     cluster: str
-    prepared: Prepared = field(default_factory=lambda: Prepared([], []))
+    jobs: Squeezed = NOTHING
+    runs: Squeezed = NOTHING
     several: set[int] = field(default_factory=set)
     held: list[tuple[str, str]] = field(default_factory=list)
     steps: int = 0
@@ -92,7 +94,7 @@ def _received(pipe: IO[bytes]) -> Iterator[Batch]:
         if message[0] == "bad":
             raise BadHistory(message[1])
         cluster, jobs, runs, several, held, steps, total = message[1:]
-        yield Batch(cluster, Prepared(jobs, runs), several, held, steps, total)
+        yield Batch(cluster, Squeezed(*jobs), Squeezed(*runs), several, held, steps, total)
         if total is not None:
             return
     raise BrokenOff("the file could not be read to its end")
@@ -168,7 +170,8 @@ class _Gathering:
         for cluster, rows in self._rows.items():
             rows.sort(key=_in_order)
             prepared = prepare((row[:WIDTH] for row in rows), cluster=cluster, now=self._source.now)
-            yield Batch(cluster, prepared, self._several.get(cluster, set()))
+            jobs, runs = squeeze_jobs(prepared.jobs), squeeze_runs(prepared.runs)
+            yield Batch(cluster, jobs, runs, self._several.get(cluster, set()))
         self._empty()
 
 
@@ -209,7 +212,9 @@ def main(argv: list[str]) -> None:
     out = sys.stdout.buffer
     try:
         for batch in batches(source):
-            _send(out, ("batch", batch.cluster, *batch.prepared, *_rest(batch)))
+            _send(
+                out, ("batch", batch.cluster, tuple(batch.jobs), tuple(batch.runs), *_rest(batch))
+            )
     except BadHistory as error:
         _send(out, ("bad", str(error)))
     except BrokenPipeError:

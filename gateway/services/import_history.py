@@ -82,9 +82,14 @@ def _store(session: "Session", batch: Batch, report: ImportReport, now: datetime
     report.held += len(batch.held)
     held = [m.HeldRow(raw, reason) for raw, reason in batch.held]
     report.newly_held += ingest.hold(session, held, cluster=batch.cluster, now=now)
-    report.stored += len(batch.prepared.jobs)
+    report.stored += len(batch.jobs.rows)
     report.changed += ingest_plan.apply_prepared(
-        session, batch.prepared, several=batch.several, cluster=batch.cluster, now=now
+        session,
+        batch.jobs,
+        batch.runs,
+        several=batch.several,
+        cluster=batch.cluster,
+        now=now,
     )
 
 

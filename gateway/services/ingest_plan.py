@@ -9,8 +9,9 @@ from gateway.core.identity import Stint, is_requeue_of, token_in
 from gateway.core.states import JobState, parse_state, used_nodes
 from gateway.services import ingest_new, link
 from gateway.services.poll_plan import Sighting, stint_of_row
-from gateway.store import jobs, new_jobs
+from gateway.store import jobs, new_jobs, squeezed
 from gateway.store.jobs import FACTS, PLACE, KnownJob
+from gateway.store.squeezed import Squeezed
 from gateway.wire import messages as m
 
 if TYPE_CHECKING:
@@ -39,14 +40,22 @@ def apply(
 
 def apply_prepared(
     session: "Session",
-    made: ingest_new.Prepared,
+    jobs_of: Squeezed,
+    runs_of: Squeezed,
     *,
     several: Collection[int],
     cluster: str,
     now: datetime,
 ) -> int:
     """The same for rows that came prepared; `several` are ids that have more than one."""
-    known = new_jobs.known_ids(session, cluster, [job[0] for job in made.jobs]) | set(several)
+    if not jobs_of.rows:
+        return 0
+    ids = [job[0] for job in jobs_of.rows]
+    known = new_jobs.known_ids(session, cluster, ids) | set(several)
+    if not known and (ingest_new.TOKEN, new_jobs.NONE) in jobs_of.alike:
+        squeezed.put(session, jobs_of, runs_of)
+        return len(ids) + len(runs_of.rows)
+    made = ingest_new.Prepared(squeezed.expand_jobs(jobs_of), squeezed.expand_runs(runs_of))
     ours = [job for job in made.jobs if job[ingest_new.TOKEN] != new_jobs.NONE]
     rest: list[m.RunRecord] = []
     if known:

@@ -5,11 +5,11 @@ SQLite gets them as they are; other databases get them with their own types.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Boolean, bindparam, case, cast, func, select, text
+from sqlalchemy import Boolean, Table, bindparam, case, cast, func, select, text
 from sqlalchemy.orm import Session
 
 from gateway.store.models import Job, Run, table_of
@@ -20,7 +20,6 @@ from gateway.store.upsert import chunks, insert_ignoring
 # A null in a prepared row. Python's sqlite3 takes ten times as long for None as for a text, and
 # no text that Slurm gives can hold this sign.
 NONE = "\0"
-_NONE = "char(0)"
 
 # The order of a prepared job. First come the fields of a wire RunRecord, in its order.
 JOB = (
@@ -128,39 +127,43 @@ def _many_jobs(session: Session) -> bool:
 _HIGHEST = select(func.max(_JOBS.c.slurm_id))
 
 
-def _sqlite_job() -> str:
-    names, values = ["last_submit_time"], [f"?{JOB.index('submit_time') + 1}"]
-    for place, name in enumerate(JOB):
-        if name is None:
-            continue
-        names.append(name)
-        mark = f"?{place + 1}"
-        values.append(f"nullif({mark}, {_NONE})" if _JOBS.c[name].nullable else mark)
+def insert_job(marks: Mapping[str, str]) -> str:
+    """SQLite's statement, with what stands for each column of JOB."""
+    given = {"last_submit_time": marks["submit_time"], **marks}
     return (
-        f"INSERT INTO job ({', '.join(map(_quoted, names))}) VALUES ({', '.join(values)})"  # noqa: S608
+        f"INSERT INTO job ({', '.join(map(_quoted, given))}) VALUES ({', '.join(given.values())})"  # noqa: S608  # our own names
         " ON CONFLICT DO NOTHING"
     )
 
 
-def _sqlite_run() -> str:
-    mark = {name: f"?{place + 1}" for place, name in enumerate(RUN)}
+def insert_run(marks: Mapping[str, str]) -> str:
+    """The same for RUN: the rest comes from the job's row."""
     own = {
         "job_id": "id",
-        "end_time": f"CASE WHEN {mark['over']} THEN end_time END",
-        "elapsed_seconds": mark["elapsed_seconds"],
-        "suspended_seconds": mark["suspended_seconds"],
-        "gpus": f"nullif({mark['gpus']}, {_NONE})",
-        "alloc_tres": mark["alloc_tres"],
-        "cancelled_by": f"nullif({mark['cancelled_by']}, {_NONE})",
-        "to_settle": f"{mark['over']} AND end_time IS NOT NULL",
+        "end_time": f"CASE WHEN {marks['over']} THEN end_time END",
+        "to_settle": f"{marks['over']} AND end_time IS NOT NULL",
+        **{name: marks[name] for name in RUN[4:]},
     }
     names = ", ".join(map(_quoted, [*_SHARED, *own]))
     values = ", ".join([*map(_quoted, _SHARED), *own.values()])
     return (
-        f"INSERT INTO run ({names}) SELECT {values} FROM job"  # noqa: S608
-        f" WHERE slurm_id = {mark['slurm_id']} AND cluster = {mark['cluster']}"
-        f" AND submit_time = {mark['submit_time']} ON CONFLICT DO NOTHING"
+        f"INSERT INTO run ({names}) SELECT {values} FROM job"  # noqa: S608  # our own names
+        f" WHERE slurm_id = {marks['slurm_id']} AND cluster = {marks['cluster']}"
+        f" AND submit_time = {marks['submit_time']} ON CONFLICT DO NOTHING"
     )
+
+
+def or_null(mark: str) -> str:
+    return f"nullif({mark}, char(0))"
+
+
+def _all_marks(names: Sequence[str | None], table: Table) -> dict[str, str]:
+    marks = {}
+    for place, name in enumerate(names, start=1):
+        if name is not None:
+            nullable = name in table.c and table.c[name].nullable
+            marks[name] = or_null(f"?{place}") if nullable else f"?{place}"
+    return marks
 
 
 def _quoted(name: str) -> str:
@@ -226,4 +229,4 @@ def _kind(type_: Any) -> Any:
 
 _JOB_KINDS = [None if name is None else (name, _kind(_JOBS.c[name].type)) for name in JOB]
 _RUN_KINDS = [(f"b_{name}", bool if name == "over" else _kind(_RUNS.c[name].type)) for name in RUN]
-_SQLITE_JOB, _SQLITE_RUN = _sqlite_job(), _sqlite_run()
+_SQLITE_JOB, _SQLITE_RUN = insert_job(_all_marks(JOB, _JOBS)), insert_run(_all_marks(RUN, _RUNS))

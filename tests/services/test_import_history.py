@@ -18,6 +18,7 @@ from gateway.services import import_feed, ingest_new, ingest_plan, link
 from gateway.services.import_feed import BadHistory, Source, batches, feed
 from gateway.services.import_history import import_history
 from gateway.store import models as t
+from gateway.store.squeezed import expand_jobs, expand_runs, squeeze_jobs, squeeze_runs
 from gateway.store.uow import Begin
 from gateway.testing import builders as b
 from gateway.wire import messages as m
@@ -387,7 +388,12 @@ def test_the_fast_way_and_the_general_way_give_the_same_tables(begin, asked, ear
         made = ingest_new.prepare(map(ingest_new.values_of, given), **names)
         ids = Counter(record.job_id for record in given)
         several = {job_id for job_id, count in ids.items() if count > 1}
-        return lambda session: ingest_plan.apply_prepared(session, made, several=several, **names)
+        jobs, runs = squeeze_jobs(made.jobs), squeeze_runs(made.runs)
+        assert expand_jobs(jobs) == made.jobs
+        assert expand_runs(runs) == made.runs
+        return lambda session: ingest_plan.apply_prepared(
+            session, jobs, runs, several=several, **names
+        )
 
     right = tables(begin, general(earlier), general(records))
     assert tables(begin, fast(earlier), fast(records)) == right
