@@ -58,12 +58,29 @@ def test_pages_join_without_a_gap(begin, read, newest_first):
     window = {"since": SINCE, "until": UNTIL, "newest_first": newest_first}
     with read() as session:
         whole = statement.entries(session, "nlp", **window)
+        charges = statement.entries(session, "nlp", **window, kinds=["charge"])
         pages, after = [], None
         while page := statement.entries(session, "nlp", **window, after=after, limit=2):
             pages += page
             after = page[-1].place
     assert len(whole) == 7
-    assert pages == whole
+    assert pages == whole == charges
+
+
+def test_the_newest_jobs_are_found_behind_many_runs_of_one(begin, read):
+    first = ran(begin, now=NOW - HOUR)
+    job = add_job(begin, state="COMPLETED")
+    for minutes in range(9):
+        start = NOW - HOUR + timedelta(minutes=minutes)
+        more = {"start_time": start, "end_time": start, "elapsed_seconds": 0, "to_settle": True}
+        add_run(begin, job, submit_time=start, alloc_tres="gres/gpu=2,gres/gpu:a100=2", **more)
+    settle.settle(begin=begin, now=NOW)
+    with read() as session:
+        newest, oldest = spending.jobs(session, "nlp", limit=2)
+        assert spending.jobs(session, "nlp", limit=1) == [newest]
+        assert spending.jobs(session, "vision") == []
+    assert (newest.job_id, newest.runs) == (job, 9)
+    assert oldest.charged == money.charge_of(begin, first).amount
 
 
 def test_holds_can_be_left_out(begin, read):
@@ -92,6 +109,7 @@ def test_holds_can_be_left_out(begin, read):
     assert (lines[0].submission_id, lines[0].job_name) == (submission, "train")
     assert [(one.kind, one.balance // MILLION) for one in plain] == [("charge", 98)]
     assert (found.available, found.held) == (96 * MILLION, 2 * MILLION)
+    assert [(pot.kind, pot.held) for pot in found.pots] == [("balance", 2 * MILLION)]
 
 
 def test_both_sides_of_a_loan_name_the_other(begin, read):
@@ -101,6 +119,9 @@ def test_both_sides_of_a_loan_name_the_other(begin, read):
         [got] = statement.entries(session, "vision", since=SINCE, until=UNTIL)
     assert (gave.other_group, gave.amount) == ("vision", -5 * MILLION)
     assert (got.other_group, got.balance) == ("nlp", 5 * MILLION)
+    with read() as session:
+        [(group, pot)] = balances.grants(session)
+    assert (group, pot.kind, pot.given) == ("vision", "loan", 5 * MILLION)
 
 
 def test_members_are_told_apart_and_refunds_taken_off(begin, read):
@@ -170,6 +191,7 @@ def test_a_balance_tells_pots_in_the_order_of_use(begin, read):
         found = balances.balance(session, "nlp", now=NOW)
         nobody = balances.balance(session, "nobody", now=NOW)
         listed = balances.grants(session, group="nlp")
+        everybodys = balances.grants(session)
         groups = balances.groups(session)
     days = [pot.expires and (pot.expires - NOW).days for pot in found.pots]
     assert days == [3, 30, None, None]
@@ -180,4 +202,5 @@ def test_a_balance_tells_pots_in_the_order_of_use(begin, read):
     assert (found.available, found.to_come) == (116 * MILLION, MILLION)
     assert (nobody.available, nobody.pots) == (0, ())
     assert [pot.reason for _, pot in listed] == ["award", "trial", "trial"]
+    assert listed == everybodys
     assert groups == ["nlp"]

@@ -1,7 +1,7 @@
 """What groups have now: pot by pot, what is held, and what waits for a decision."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import func, select, union
@@ -10,13 +10,14 @@ from sqlalchemy.orm import Session
 from gateway.core.pots import PotKind
 from gateway.store import money_models as mm
 
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _RANK = {PotKind.PACKAGE: 0, PotKind.GRANT: 1, PotKind.LOAN: 1, PotKind.BALANCE: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class PotRow:
-    """`left` may be drawn, `held` of it lies under holds beside that. `given` is all that ever
-    came in."""
+    """`left` may be drawn, `held` lies under holds beside that. `given` is what a grant, package or
+    loan began with; 0 for the balance."""
 
     id: int
     kind: str  # core.pots.PotKind
@@ -52,14 +53,15 @@ class Balance:
 
 
 def groups(session: Session) -> list[str]:
-    """Every group that has an account, or a charge."""
-    both = union(select(mm.Account.group), select(mm.Charge.group)).subquery()
-    return list(session.scalars(select(both.c[0]).order_by(both.c[0])))
+    """Every group that has an account, or a run in review."""
+    reviewed = select(mm.Charge.group).where(mm.Charge.state == "review")
+    both = union(select(mm.Account.group), reviewed).subquery()
+    return list(session.scalars(select(both.c[0]).where(both.c[0] != "").order_by(both.c[0])))
 
 
 def balance(session: Session, group: str, *, now: datetime) -> Balance:
     """All zero for a group that was never given credit."""
-    pots = _pots(session, group, now)
+    pots = _pots(session, group)
     account = session.execute(
         select(
             mm.Account.committed,
@@ -69,18 +71,14 @@ def balance(session: Session, group: str, *, now: datetime) -> Balance:
         ).where(mm.Account.group == group)
     ).one_or_none()
     committed, committed_at, at_zero, overdraft = account or (0, None, "hold", 0)
-    pending, reviews = session.execute(
-        select(func.coalesce(func.sum(mm.Charge.pending), 0), func.count()).where(
-            mm.Charge.group == group, mm.Charge.state == "review"
-        )
-    ).one()
+    pending, reviews = _in_review(session, group)
     return Balance(
         group=group,
         available=sum(pot.left for pot in pots if _is_open(pot, now)) - committed,
         held=sum(pot.held for pot in pots),
         committed=committed,
         committed_at=committed_at,
-        pending=int(pending or 0),
+        pending=pending,
         reviews=reviews,
         to_come=sum(pot.left for pot in pots if pot.starts > now),
         at_zero=at_zero,
@@ -91,39 +89,55 @@ def balance(session: Session, group: str, *, now: datetime) -> Balance:
 
 def grants(session: Session, *, group: str | None = None) -> list[tuple[str, PotRow]]:
     """Grants, packages and loans with their groups, the newest first, also those used up."""
-    query = _with_sums().where(mm.Pot.kind != PotKind.BALANCE.value).order_by(mm.Pot.id.desc())
+    query = _all().where(mm.Pot.kind != PotKind.BALANCE.value).order_by(mm.Pot.id.desc())
     if group is not None:
         query = query.where(mm.Pot.group == group)
-    return [(row[0], _pot(tuple(row[1:]))) for row in session.execute(query)]
+    held = _held(session, group)
+    return [(row[0], _pot(tuple(row[1:]), held)) for row in session.execute(query)]
 
 
-def _pots(session: Session, group: str, now: datetime) -> tuple[PotRow, ...]:
+def _in_review(session: Session, group: str) -> tuple[int, int]:
+    """By the index of the few that are in review: the concatenation keeps that of a group's
+    charges, of which there may be a million, out of the way."""
+    query = select(func.coalesce(func.sum(mm.Charge.pending), 0), func.count()).where(
+        mm.Charge.state == "review", mm.Charge.group + "" == group
+    )
+    row = session.execute(query).one()
+    return int(row[0] or 0), int(row[1])
+
+
+def _pots(session: Session, group: str) -> tuple[PotRow, ...]:
     """In the order of use; without those that are used up or have lapsed."""
-    rows = session.execute(_with_sums().where(mm.Pot.group == group))
-    found = [_pot(tuple(row[1:])) for row in rows]
+    rows, held = session.execute(_all().where(mm.Pot.group == group)), _held(session, group)
+    found = [_pot(tuple(row[1:]), held) for row in rows]
     kept = [p for p in found if p.left or p.held or p.kind == PotKind.BALANCE.value]
-    far = max((p.expires for p in kept if p.expires), default=now)
-    return tuple(
-        sorted(kept, key=lambda p: (_RANK[PotKind(p.kind)], p.expires is None, p.expires or far))
+    return tuple(sorted(kept, key=lambda p: (_RANK[PotKind(p.kind)], p.expires or _NEVER, p.id)))
+
+
+def _held(session: Session, group: str | None) -> dict[int, int]:
+    """What open holds keep in each pot; from the holds on, since a balance has lines by the
+    million."""
+    query = (
+        select(mm.Entry.pot_id, -func.sum(mm.Entry.amount))
+        .join(mm.Hold, mm.Hold.id == mm.Entry.hold_id)
+        .where(mm.Hold.closed_at.is_(None), mm.Entry.kind.in_(("hold", "release")))
+        .group_by(mm.Entry.pot_id)
     )
+    if group is not None:
+        query = query.where(mm.Hold.group == group)
+    return {row[0]: int(row[1]) for row in session.execute(query)}
 
 
-def _with_sums() -> Any:
+def _all() -> Any:
     pot = mm.Pot
-    given = (
-        select(func.coalesce(func.sum(mm.Entry.amount), 0))
-        .where(mm.Entry.pot_id == pot.id, mm.Entry.amount > 0)
-        .where(mm.Entry.kind.in_(("grant", "top_up", "package", "carry_over", "lend")))
+    # A grant or package is filled by the one line that has its key.
+    filled = (
+        select(mm.Entry.amount)
+        .where(mm.Entry.key == pot.key, mm.Entry.pot_id == pot.id)
         .correlate(pot)
         .scalar_subquery()
     )
-    held = (
-        select(-func.sum(mm.Entry.amount).label("amount"))
-        .where(mm.Entry.pot_id == pot.id, mm.Entry.kind.in_(("hold", "release")))
-        .where(mm.Entry.hold_id.in_(select(mm.Hold.id).where(_OPEN)))
-        .correlate(pot)
-        .scalar_subquery()
-    )
+    lent = select(mm.Loan.amount).where(mm.Loan.pot_id == pot.id).correlate(pot).scalar_subquery()
     return select(
         pot.group,
         pot.id,
@@ -135,17 +149,13 @@ def _with_sums() -> Any:
         pot.starts,
         pot.expires,
         pot.left,
-        func.coalesce(held, 0),
-        given,
+        func.coalesce(filled, lent, 0),
         pot.carry_over_millionths,
     )
 
 
-_OPEN = mm.Hold.closed_at.is_(None)
-
-
-def _pot(row: tuple[Any, ...]) -> PotRow:
-    values: list[Any] = [*row[:9], int(row[9]), int(row[10]), row[11]]
+def _pot(row: tuple[Any, ...], held: dict[int, int]) -> PotRow:
+    values: list[Any] = [*row[:9], held.get(row[0], 0), *row[9:]]
     return PotRow(*values)
 
 

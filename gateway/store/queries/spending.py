@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
-from sqlalchemy import BigInteger, Select, case, cast, func, select
+from sqlalchemy import BigInteger, Select, and_, case, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from gateway.store import money_models as mm
@@ -16,7 +16,7 @@ from gateway.store.models import Job, Run
 from gateway.store.queries.statement import SPENDING
 
 _QUARTER = 900  # seconds: every zone's midnight is a multiple of it
-_MOST_JOBS = 1000
+_MOST_JOBS = 400  # SQLite before 3.32 takes 999 values a statement, and the ids stand in it twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +131,39 @@ def jobs(
     limit: int = 50,
 ) -> list[JobCost]:
     """The group's jobs with a charge or a run in review, the last charged first."""
-    wanted: list[Any] = [mm.Charge.group == group]
-    if user is not None:
-        wanted.append(mm.Charge.user == user)
-    if since is not None:
-        wanted.append(mm.Charge.at >= since)
-    if until is not None:
-        wanted.append(mm.Charge.at < until)
-    return _jobs(session, wanted, limit=min(limit, _MOST_JOBS))
+    wanted = _Wanted(group, user, since, until)
+    return _jobs(session, wanted, _newest(session, wanted, limit=min(limit, _MOST_JOBS)))
 
 
 def of_job(session: Session, job_id: int) -> JobCost | None:
     """One job's costs; None when nothing was charged or is in review for it."""
-    return next(iter(_jobs(session, [Run.job_id == job_id], limit=1)), None)
+    return next(iter(_jobs(session, _Wanted(), [job_id])), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which charges count."""
+
+    group: str | None = None
+    user: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def where(self, *, leading: bool) -> list[Any]:
+        """Conditions. Not `leading`: in a form that no index serves, since the jobs are known
+        and their few runs shall lead, not all charges of the group."""
+        charge = mm.Charge
+        group, user, at = (
+            column if leading else func.coalesce(column, column)
+            for column in (charge.group, charge.user, charge.at)
+        )
+        given: list[tuple[Any, Any]] = [
+            (self.group, lambda: group == self.group),
+            (self.user, lambda: user == self.user),
+            (self.since, lambda: at >= self.since),
+            (self.until, lambda: at < self.until),
+        ]
+        return [condition() for value, condition in given if value is not None]
 
 
 def _posted(group: str, since: datetime, until: datetime) -> tuple[Any, ...]:
@@ -163,11 +183,10 @@ def _used(
     return {row[0]: (row[1], int(row[2])) for row in session.execute(query)}
 
 
-def _jobs(session: Session, wanted: list[Any], *, limit: int) -> list[JobCost]:
-    """One row a job; the packages' part is summed up for those of the answer alone."""
-    found = _sums(wanted).order_by(func.max(mm.Charge.at).desc(), Run.job_id.desc())
-    sums = found.limit(limit).subquery()
-    cost = sums.c
+def _jobs(session: Session, wanted: _Wanted, job_ids: list[int]) -> list[JobCost]:
+    """One row a job. Only the jobs of the answer are summed up: a group may have a million."""
+    where = [*wanted.where(leading=False), Run.job_id.in_(job_ids)]
+    cost = _sums(where).subquery().c
     query = (
         select(
             Job.id,
@@ -183,7 +202,7 @@ def _jobs(session: Session, wanted: list[Any], *, limit: int) -> list[JobCost]:
             cost.runs,
             cost.charged,
             cost.refunded,
-            _from_packages(wanted, cost.job_id),
+            _from_packages(where, cost.job_id),
             cost.card_seconds,
             cost.reviews,
             cost.pending,
@@ -193,6 +212,26 @@ def _jobs(session: Session, wanted: list[Any], *, limit: int) -> list[JobCost]:
         .order_by(cost.last_at.desc(), Job.id.desc())
     )
     return [_job_cost(tuple(row)) for row in session.execute(query)]
+
+
+def _newest(session: Session, wanted: _Wanted, *, limit: int) -> list[int]:
+    """The jobs that were charged last, along the index of a group's charges."""
+    found: dict[int, None] = {}
+    query = (
+        select(Run.job_id, mm.Charge.at, mm.Charge.id)
+        .select_from(mm.Charge)
+        .join(Run, Run.id == mm.Charge.run_id)
+        .where(*wanted.where(leading=True))
+        .order_by(mm.Charge.at.desc(), mm.Charge.id.desc())
+        .limit(2 * limit)
+    )
+    page = session.execute(query).all()
+    while page and len(found) < limit:
+        found |= dict.fromkeys(row[0] for row in page)
+        at, last = page[-1][1], page[-1][2]
+        earlier = or_(mm.Charge.at < at, and_(mm.Charge.at == at, mm.Charge.id < last))
+        page = session.execute(query.where(earlier)).all() if len(found) < limit else page
+    return list(found)[:limit]
 
 
 def _job_cost(row: tuple[Any, ...]) -> JobCost:

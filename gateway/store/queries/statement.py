@@ -4,12 +4,12 @@ Windows are half open, as `core.months.month_bounds` gives them. Amounts are mil
 was spent is a positive number.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, and_, func, literal, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from gateway.store import money_models as mm
@@ -101,14 +101,18 @@ def entries(
     the lines of holds are left out, and balances are as if nothing were held. With `kinds` only
     those lines are shown; their balances stay those of all lines."""
     first = opening(session, group, since=since, holds=holds)
-    lines = _lines(group, since=since, until=until, holds=holds).subquery()
+    lines = _lines(group, since=since, until=until, holds=holds, running=bool(kinds)).subquery()
     order = (lines.c.at.desc(), lines.c.id.desc()) if newest_first else (lines.c.at, lines.c.id)
     query = _with_what_for(lines).order_by(*order).limit(limit or _MOST_ROWS)
     if after is not None:
         query = query.where(_behind(lines, after, newest_first=newest_first))
     if kinds:
         query = query.where(lines.c.kind.in_(list(kinds)))
-    return [_entry(tuple(row), first) for row in session.execute(query)]
+    found = [_entry(tuple(row), first) for row in session.execute(query)]
+    if kinds or not found:
+        return found
+    after_first = first + _sum_to(session, group, found[0].place, since=since, holds=holds)
+    return list(_balanced(found, after_first, newest_first=newest_first))
 
 
 def opening(session: Session, group: str, *, since: datetime, holds: bool = True) -> int:
@@ -118,7 +122,7 @@ def opening(session: Session, group: str, *, since: datetime, holds: bool = True
     if holds:
         query = select(now.scalar_subquery() - later.scalar_subquery())
     else:
-        held = _sum(mm.Hold.amount).where(mm.Hold.group == group)
+        held = _sum(mm.Hold.amount).where(mm.Hold.group == group, mm.Hold.closed_at.is_(None))
         later = later.where(mm.Entry.kind.not_in(HOLDING))
         query = select(now.scalar_subquery() + held.scalar_subquery() - later.scalar_subquery())
     return int(session.scalar(query) or 0)
@@ -146,10 +150,31 @@ def _entry(row: tuple[Any, ...], first: int) -> EntryRow:
     return EntryRow(*values)
 
 
-def _lines(group: str, *, since: datetime, until: datetime, holds: bool) -> Any:
-    """Entries with the running sum of the window, before any page is cut out of it."""
-    running = func.sum(mm.Entry.amount).over(order_by=(mm.Entry.at, mm.Entry.id))
-    query = select(mm.Entry, running.label("running")).where(
+def _balanced(rows: Sequence[EntryRow], balance: int, *, newest_first: bool) -> Iterator[EntryRow]:
+    """Neighbours with their balances, from that of the first row on."""
+    for place, row in enumerate(rows):
+        if place:
+            balance += -rows[place - 1].amount if newest_first else row.amount
+        yield replace(row, balance=balance)
+
+
+def _sum_to(session: Session, group: str, place: Place, *, since: datetime, holds: bool) -> int:
+    """The window's lines up to this one, with it."""
+    entry = mm.Entry
+    query = _sum(entry.amount).where(entry.group == group, entry.at >= since)
+    query = query.where(or_(entry.at < place.at, and_(entry.at == place.at, entry.id <= place.id)))
+    if not holds:
+        query = query.where(entry.kind.not_in(HOLDING))
+    return int(session.scalar(query) or 0)
+
+
+def _lines(group: str, *, since: datetime, until: datetime, holds: bool, running: bool) -> Any:
+    """The window's entries. `running`: with the sum up to each, before any are picked out; that
+    reads all of them, so a page of neighbours adds up for itself."""
+    so_far: Any = literal(0)
+    if running:
+        so_far = func.sum(mm.Entry.amount).over(order_by=(mm.Entry.at, mm.Entry.id))
+    query = select(mm.Entry, so_far.label("running")).where(
         mm.Entry.group == group, mm.Entry.at >= since, mm.Entry.at < until
     )
     return query if holds else query.where(mm.Entry.kind.not_in(HOLDING))
