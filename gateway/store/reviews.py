@@ -53,7 +53,13 @@ class ReviewRow:
     decision: dict[str, Any] | None
 
 
-def waiting(session: Session, *, limit: int = 200, group: str | None = None) -> list[ReviewRow]:
+def waiting(
+    session: Session,
+    *,
+    limit: int = 200,
+    group: str | None = None,
+    charge_id: int | None = None,
+) -> list[ReviewRow]:
     """The review, oldest first; also charges on which a corrected record threw a doubt."""
     query = (
         select(
@@ -95,6 +101,8 @@ def waiting(session: Session, *, limit: int = 200, group: str | None = None) -> 
     )
     if group is not None:
         query = query.where(mm.Charge.group == group)
+    if charge_id is not None:
+        query = query.where(mm.Charge.id == charge_id)
     return [ReviewRow(*tuple(row)) for row in session.execute(query)]
 
 

@@ -25,6 +25,10 @@ from gateway.web.security import init_security
 from gateway.web.texts import gettext
 from gateway.web.views import (
     admin,
+    admin_credit,
+    admin_months,
+    admin_prices,
+    admin_review,
     api,
     auth,
     cluster,
@@ -71,7 +75,9 @@ def create_app(
     i18n.init_i18n(app, settings)
     _init_templates(app, settings)
     failures.init_failures(app)
-    for module in (auth, submit, submissions, jobs, cluster, group, search, help, admin, health):
+    for module in (auth, submit, submissions, jobs, cluster, group, search, help, health):
+        app.register_blueprint(module.bp)
+    for module in (admin, admin_credit, admin_prices, admin_review, admin_months):
         app.register_blueprint(module.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
@@ -113,6 +119,22 @@ def menu() -> list[tuple[str, str]]:
     ]
 
 
+def admin_menu() -> list[tuple[str, str]]:
+    """The administrators' pages that this person may open."""
+    who = viewer_or_none()
+    pages = [
+        ("admin.index", gettext("What needs attention"), Permission.SEE_HEALTH),
+        ("review.index", gettext("Review"), Permission.SEE_ALL_CREDIT),
+        ("credit.groups", gettext("Credit"), Permission.SEE_ALL_CREDIT),
+        ("prices.index", gettext("Prices"), Permission.SEE_ALL_CREDIT),
+        ("credit.packages", gettext("Packages"), Permission.SEE_ALL_CREDIT),
+        ("credit.campaigns", gettext("Campaigns"), Permission.SEE_ALL_CREDIT),
+        ("months.index", gettext("Months"), Permission.SEE_ALL_CREDIT),
+        ("admin.people", gettext("People"), Permission.MANAGE_PEOPLE),
+    ]
+    return [(name, word) for name, word, needed in pages if who is not None and who.may(needed)]
+
+
 def _sees_health() -> bool:
     who = viewer_or_none()
     return who is not None and who.may(Permission.SEE_HEALTH)
@@ -139,6 +161,7 @@ def _init_templates(app: Flask, settings: Settings) -> None:
             "language": i18n.language,
             "language_tag": i18n.language_tag,
             "menu": menu,
+            "admin_menu": admin_menu,
             "purses": purse.purses,
             "asset": asset,
             "here": request.endpoint,

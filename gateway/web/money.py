@@ -7,7 +7,9 @@ from flask import Flask
 from markupsafe import Markup
 
 from gateway.core.credits import MILLION, format_credits
+from gateway.core.ledger import EntryKind
 from gateway.web.deps import deps
+from gateway.web.money_texts import ENTRY_KINDS
 from gateway.web.texts import format_currency
 
 _CENT = MILLION // 100
@@ -21,6 +23,7 @@ def init_money(app: Flask) -> None:
         hours=card_hours,
         typed_amount=typed_amount,
         day=day,
+        kind_word=kind_word,
     )
 
 
@@ -44,6 +47,11 @@ def money_text(amount: int) -> str:
 def typed_amount(amount: int) -> str:
     """As one would type it, and as the form reads it."""
     return format_credits(amount).replace(",", "")
+
+
+def kind_word(kind: str) -> str:
+    """What a line of the ledger is."""
+    return str(ENTRY_KINDS[EntryKind(kind)])
 
 
 def card_hours(card_seconds: int | None) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import ClassVar
 
-from wtforms import HiddenField, StringField, TextAreaField
+from wtforms import BooleanField, HiddenField, StringField, TextAreaField
 from wtforms.validators import Optional, ValidationError
 
 from gateway.core.access import Viewer
 from gateway.core.credits import BadCredits, parse_credits
+from gateway.core.evidence import parse_span
 from gateway.core.ledger import AtZero
 from gateway.core.pricing import Preempted
 from gateway.errors import Refused
@@ -177,6 +178,7 @@ class PriceForm(MoneyForm):
     price = StringField(said(_l("Price an hour")), [needed(), at_most(_LONGEST_AMOUNT)])
     list_name = StringField(said(_l("List")), [needed(), at_most(64)])
     starts = MomentField(said(_l("From")), [Optional(), at_most(40)])
+    backdated = BooleanField(said(_l("May begin in the past")))
 
 
 class TermsForm(MoneyForm):
@@ -210,12 +212,32 @@ class CampaignForm(MoneyForm):
     ends = DayField(said(_l("Redeemed until the end of")), [Optional(), at_most(40)])
 
 
-class DecisionForm(MoneyForm):
-    """Cards by type are fields of their own, `cards-TYPE`: which there are comes with the run."""
+class SpanField(StringField):
+    """`seconds` of a time such as `24`, `1.5`, `24:00:00` or `1-3`; None when it was left empty."""
 
-    PLACES: ClassVar[Mapping[str, str]] = {"seconds": "time", "gpus": "time"}
-    time = StringField(said(_l("Time")), [Optional(), at_most(40)])
+    seconds: int | None = None
+
+    def pre_validate(self, form: object) -> None:  # noqa: ARG002
+        if not (self.data or "").strip():
+            return
+        try:
+            self.seconds = parse_span(str(self.data))
+        except ValueError as error:
+            raise ValidationError(sentence("seconds_unreadable")) from error
+
+
+class DecisionForm(MoneyForm):
+    """`cards` are the fields `cards-TYPE`: which there are comes with the run."""
+
+    PLACES: ClassVar[Mapping[str, str]] = {"seconds": "time", "gpus": "cards"}
+    time = SpanField(said(_l("Time")), [Optional(), at_most(40)])
+    cards = StringField(said(_l("Cards")))
     note = TextAreaField(said(_l("Why")), [at_most(_LONGEST_NOTE)])
+
+
+class MonthForm(MoneyForm):
+    month = StringField(said(_l("Month")), [needed(), at_most(10)])
+    again = BooleanField(said(_l("Close it again, with what is known now")))
 
 
 class NoteForm(MoneyForm):

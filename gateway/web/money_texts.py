@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gateway.core.billing import Doubt, RefundReason
+from gateway.core.closing import Kind
 from gateway.core.ledger import AtZero, EntryKind
 from gateway.core.pots import PotKind
 from gateway.web.texts import Lazy
@@ -34,6 +35,7 @@ MONEY_ERRORS = {
     "code_used_up": _l("All of this code's shares are taken."),
     "same_group": _l("Choose another group than the one that lends."),
     "no_such_group": _l("Slurm knows no such group."),
+    "top_up_never_lapses": _l("A top-up never lapses. Leave day and share empty, or make a grant."),
     "more_than_owed": _l("Only %(owed)s is still owed."),
     "note_missing": _l("Say why in a few words: it stays with the record."),
     "nothing_charged": _l("Nothing was charged for this run, so there is nothing to give back."),
@@ -165,6 +167,15 @@ REFUND_REASONS: Mapping[str, Lazy] = {
     RefundReason.PREEMPTED: _l("Preempted, and this QoS does not charge that"),
     RefundReason.ADMINISTRATOR_KILL: _l("An administrator ended the job"),
     RefundReason.PORTAL_FAULT: _l("Given back by a person"),
+}
+
+# How ledger and accounting differ for a run, when a month is closed.
+DIFFERENCES = {
+    Kind.NO_CHARGE: _l("Nobody charged it"),
+    Kind.NOT_SETTLED: _l("Waits to be settled"),
+    Kind.CARD_SECONDS: _l("Charged for other card-seconds"),
+    Kind.GROUP: _l("Charged to another group"),
+    Kind.ENTRIES: _l("The charge is not the sum of its lines"),
 }
 
 CHARGE_STATES = {

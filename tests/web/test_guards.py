@@ -26,6 +26,17 @@ TEMPLATES = sorted((assets() / "templates").rglob("*.html"))
 PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
+    "credit.campaigns",
+    "credit.groups",
+    "credit.packages",
+    "months.differences_csv",
+    "months.index",
+    "months.show",
+    "prices.compare",
+    "prices.index",
+    "review.case",
+    "review.charge",
+    "review.index",
     "admin.people",
     "auth.password",
     "auth.sessions",

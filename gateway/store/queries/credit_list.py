@@ -62,6 +62,12 @@ def waiting(session: Session) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
+def shut(session: Session) -> int:
+    """How many groups have a shut gate."""
+    query = select(func.count()).select_from(mm.Gate).where(mm.Gate.user == "", mm.Gate.closed)
+    return int(session.scalar(query) or 0)
+
+
 def _last_charges(session: Session) -> dict[str, datetime | None]:
     """One look along the index for each account, instead of through all charges."""
     newest = (

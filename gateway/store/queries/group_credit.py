@@ -42,6 +42,25 @@ def gate(session: Session, group: str) -> GateLine | None:
     return GateLine(row.closed, row.reason, row.changed_at, row.confirmed_at, row.error_code)
 
 
+@dataclass(frozen=True, slots=True)
+class NoticeLine:
+    kind: str
+    facts: dict[str, Any]
+    at: datetime
+
+
+def notices(session: Session, group: str | None, *, limit: int = 50) -> list[NoticeLine]:
+    """What a group is told now, the newest first; None: what the administrators are told."""
+    notice = mm.Notice
+    query = (
+        select(notice.kind, notice.facts, notice.at)
+        .where(notice.gone_at.is_(None), notice.group == group)
+        .order_by(notice.at.desc(), notice.id.desc())
+        .limit(limit)
+    )
+    return [NoticeLine(*row) for row in session.execute(query)]
+
+
 def known(session: Session, group: str) -> bool:
     """Whether Slurm or the ledger has such a group."""
     in_slurm = exists().where(AssociationNow.account == group)

@@ -43,10 +43,29 @@ class HeldView:
 
 
 @dataclass(frozen=True, slots=True)
+class Todo:
+    """A line of the work list, and where it is done."""
+
+    text: str
+    endpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What of money needs somebody."""
+
+    in_review: int = 0
+    decided: int = 0
+    shut: int = 0
+    open_months: int = 0
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """`todo` is the work list in words; the rest are the facts behind it."""
 
-    todo: list[str]
+    todo: list[Todo]
     polls: list[PollView]
     outbox: tuple[OutboxRow, ...]
     held: int
@@ -55,16 +74,21 @@ class Attention:
     leaders: list[tuple[str, datetime]]
 
 
-def view(found: Health, *, problems: Sequence[Problem], now: datetime) -> Attention:
+def view(
+    found: Health, *, problems: Sequence[Problem], now: datetime, money: Money | None = None
+) -> Attention:
     polls = [_poll(one, now) for one in found.polls]
     leaders = [(one.holder, one.expires_at) for one in found.leases if one.expires_at > now]
     faults = [(f"{one.path.parent.name}/{one.path.name}:{one.line}", one.text) for one in problems]
     return Attention(
-        todo=_todo(found, polls, leaders=len(leaders), templates=len(faults), now=now),
+        todo=[
+            *_todo(found, polls, leaders=len(leaders), templates=len(faults), now=now),
+            *_money(money or Money()),
+        ],
         polls=polls,
         outbox=found.outbox,
         held=found.held,
-        held_rows=[_held(one) for one in found.held_rows],
+        held_rows=held_views(found.held_rows),
         templates=faults,
         leaders=leaders,
     )
@@ -72,21 +96,45 @@ def view(found: Health, *, problems: Sequence[Problem], now: datetime) -> Attent
 
 def _todo(
     found: Health, polls: Sequence[PollView], *, leaders: int, templates: int, now: datetime
-) -> list[str]:
+) -> list[Todo]:
     todo = []
     if not leaders:
-        todo.append(gettext("No worker leads: nothing is read from Slurm, nothing queued is sent."))
+        text = gettext("No worker leads: nothing is read from Slurm, nothing queued is sent.")
+        todo.append(Todo(text))
     if not polls:
-        todo.append(gettext("Slurm has never been read."))
-    todo += [gettext("%(read)s: not up to date.", read=one.word) for one in polls if one.late]
+        todo.append(Todo(gettext("Slurm has never been read.")))
+    todo += [Todo(gettext("%(read)s: not up to date.", read=one.word)) for one in polls if one.late]
     stuck = sum(one.number for one in found.outbox if _waits_long(one, now))
     if stuck:
-        todo.append(_stuck_words(stuck))
+        todo.append(Todo(_stuck_words(stuck)))
     if found.held:
-        todo.append(ngettext("%(num)d row is held.", "%(num)d rows are held.", found.held))
+        text = ngettext("%(num)d row is held.", "%(num)d rows are held.", found.held)
+        todo.append(Todo(text, "review.index"))
     if templates:
-        todo.append(ngettext("%(num)d template fault.", "%(num)d template faults.", templates))
+        text = ngettext("%(num)d template fault.", "%(num)d template faults.", templates)
+        todo.append(Todo(text))
     return todo
+
+
+def _money(money: Money) -> list[Todo]:
+    todo = []
+    waiting = money.in_review - money.decided
+    if waiting:
+        text = ngettext(
+            "%(num)d run waits for your decision.", "%(num)d runs wait for your decision.", waiting
+        )
+        todo.append(Todo(text, "review.index"))
+    if money.shut:
+        text = ngettext("%(num)d group is shut.", "%(num)d groups are shut.", money.shut)
+        todo.append(Todo(text, "credit.groups"))
+    if money.open_months:
+        text = ngettext(
+            "%(num)d month is over and not closed.",
+            "%(num)d months are over and not closed.",
+            money.open_months,
+        )
+        todo.append(Todo(text, "months.index"))
+    return [*todo, *(Todo(text) for text in money.notices)]
 
 
 def _stuck_words(number: int) -> str:
@@ -110,6 +158,10 @@ def _poll(one: PollRow, now: datetime) -> PollView:
         interval_seconds=one.interval_seconds,
         trouble=sentence(one.error_code) if one.error_code else "",
     )
+
+
+def held_views(rows: Sequence[HeldFact]) -> list[HeldView]:
+    return [_held(one) for one in rows]
 
 
 def _held(one: HeldFact) -> HeldView:

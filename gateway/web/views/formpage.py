@@ -102,7 +102,7 @@ def view(
     typed = read(sent)
     ask = with_defaults(typed, sent, offer)
     manifest = _manifest(ask)
-    seen = _preview(ask)
+    seen = _preview(ask, offer)
     fields, offered = _fields(manifest, ask), choices.offered(offer, ask)
     numbers = choices.numbers(manifest, ask, seen.reading, offered.partition)
     at_fields = _told(typed, seen.problems, problems)
@@ -203,7 +203,7 @@ def _with_template(ask: Ask, *, shown_before: str) -> Ask:
     )
 
 
-def _preview(ask: Ask) -> previews.Preview:
+def _preview(ask: Ask, offer: Offer | None = None) -> previews.Preview:
     have = deps()
     return previews.preview(
         ask,
@@ -211,6 +211,7 @@ def _preview(ask: Ask) -> previews.Preview:
         begin=have.read,
         catalogue=have.catalogue,
         environments=have.environments,
+        offer=offer,
     )
 
 

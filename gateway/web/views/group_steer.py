@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from flask import flash, redirect, render_template, request, url_for
+from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission, group_rights
@@ -16,7 +16,6 @@ from gateway.store.prices import OfferRow
 from gateway.store.queries import balances, group_credit
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
-from gateway.web.formbase import Posted
 from gateway.web.money import money_text
 from gateway.web.money_forms import (
     CapForm,
@@ -31,6 +30,7 @@ from gateway.web.money_forms import (
 )
 from gateway.web.texts import gettext
 from gateway.web.views import groupview, steerview
+from gateway.web.views.acted import acted
 from gateway.web.views.group import bp
 
 
@@ -160,15 +160,13 @@ def buy(name: str) -> ResponseReturnValue:
     form = PackageForm()
     with deps().read() as session:
         groupview.steered(session, viewer(), name)
-    if not form.validate():
-        return _package(name, form), 422
-    try:
-        text = _buy(name, form)
-    except Refused as refusal:
-        form.refused(refusal)
-        return _package(name, form), 422
-    flash(text, "good")
-    return redirect(url_for("group.show", name=name), code=303)
+    return acted(
+        form,
+        lambda: _buy(name, form),
+        again=lambda shown: _package(name, shown),
+        to="group.show",
+        name=name,
+    )
 
 
 def _buy(name: str, form: PackageForm) -> str:
@@ -216,22 +214,16 @@ def _total(offer: OfferRow | None, hours: int | None) -> int | None:
 def _do(
     name: str, form: MoneyForm, act: Callable[[], str], *, loan_id: int | None = None
 ) -> ResponseReturnValue:
-    """Ask whether they may, do it, and say what is so now; a refusal is told at its field."""
+    """Ask whether they may, then do it."""
     with deps().read() as session:
         groupview.steered(session, viewer(), name)
-    if not form.validate():
-        return _page(name, form, loan_id=loan_id), 422
-    try:
-        text = act()
-    except Refused as refusal:
-        form.refused(refusal)
-        return _page(name, form, loan_id=loan_id), 422
-    flash(text, "good")
-    return redirect(url_for("group.steer", name=name), code=303)
+
+    def again(shown: MoneyForm) -> str:
+        return _page(name, shown, loan_id=loan_id)
+
+    return acted(form, act, again=again, to="group.steer", name=name)
 
 
-def _page(name: str, form: Posted | None = None, *, loan_id: int | None = None) -> str:
-    shown = form if isinstance(form, MoneyForm) else None
-    return render_template(
-        "pages/group_steer.html", page=steerview.build(name, shown, loan_id=loan_id)
-    )
+def _page(name: str, form: MoneyForm | None = None, *, loan_id: int | None = None) -> str:
+    page = steerview.build(name, form, loan_id=loan_id)
+    return render_template("pages/group_steer.html", page=page)

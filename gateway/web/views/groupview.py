@@ -17,6 +17,7 @@ from gateway.store.queries.spending import JobCost, MemberSpend
 from gateway.web.deps import deps
 from gateway.web.messages import sentence
 from gateway.web.money_texts import GRANT_REASONS, POT_KINDS
+from gateway.web.notice_texts import notice_text
 from gateway.web.show import plain
 from gateway.web.texts import gettext
 from gateway.web.views.burndown import LOOK_BACK_DAYS, Burndown, burndown
@@ -81,6 +82,7 @@ class GroupPage:
     overdrawn: int
     gate: str
     shut: bool
+    notices: list[str]
     pots: list[PotView]
     burn: Burndown
     members: list[MemberView]
@@ -115,6 +117,7 @@ def build(viewer: Viewer, group: str) -> GroupPage:
         caps = credit.caps(session, group)
         jobs = spending.jobs(session, group, since=since, limit=_MOST_JOBS)
         gate = group_credit.gate(session, group)
+        told = group_credit.notices(session, group)
         mine = _own(session, viewer, group, caps, since=month) if group in viewer.groups else None
     return GroupPage(
         name=group,
@@ -124,6 +127,7 @@ def build(viewer: Viewer, group: str) -> GroupPage:
         overdrawn=max(0, -sum(pot.left for pot in have.pots if pot.kind == PotKind.BALANCE)),
         gate=gate_words(gate),
         shut=gate is not None and gate.closed,
+        notices=[notice_text(one.kind, one.facts) for one in told],
         pots=[pot_view(pot, now) for pot in have.pots],
         burn=burndown(have, flows, now=now, zone=zone),
         members=members(spend, caps, viewer),

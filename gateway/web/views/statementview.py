@@ -15,7 +15,8 @@ from gateway.core.months import month_bounds, month_of
 from gateway.store.queries import statement as reads
 from gateway.store.queries.statement import EntryRow, KindTotal, Place, Totals
 from gateway.web.deps import deps
-from gateway.web.money_texts import ENTRY_KINDS, REFUND_REASONS
+from gateway.web.money import kind_word
+from gateway.web.money_texts import REFUND_REASONS
 from gateway.web.show import plain
 from gateway.web.texts import gettext
 from gateway.web.views.groupview import pot_words
@@ -154,10 +155,6 @@ def number(row: EntryRow) -> str:
     if row.array_job_id is not None and row.array_task is not None:
         return f"{row.array_job_id}_{row.array_task}"
     return str(row.slurm_id) if row.slurm_id is not None else ""
-
-
-def kind_word(kind: str) -> str:
-    return str(ENTRY_KINDS[EntryKind(kind)])
 
 
 def csv_lines(rows: Sequence[EntryRow], totals: Totals, wanted: Asked) -> Iterator[str]:
