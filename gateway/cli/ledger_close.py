@@ -158,23 +158,7 @@ def _lines(one: Closed, zone: tzinfo, currency: str) -> list[str]:
     head = ["group", ">runs", ">card-hours", ">charged", f">{currency}", ">refunded", ">in review"]
     lines = [f"{one.month}, closed at {local(one.at, zone)}", *table(head, cells)]
     lines += _open_ends(one)
-    if one.differences:
-        wrong = [
-            [
-                d.kind.value,
-                str(d.slurm_id),
-                str(d.run_id),
-                d.group,
-                d.expected,
-                d.found,
-                plain(d.amount),
-            ]
-            for d in one.differences
-        ]
-        head = ["differs in", ">job", ">run", "group", ">accounting", ">ledger", ">charged"]
-        lines += ["", *table(head, wrong)]
-    else:
-        lines += ["", "Ledger and accounting agree on every run."]
+    lines += _difference_lines(one)
     if one.corrections:
         later = [
             [local(c.at, zone), c.kind, str(c.slurm_id), str(c.run_id), c.group, plain(c.amount)]
@@ -183,6 +167,25 @@ def _lines(one: Closed, zone: tzinfo, currency: str) -> list[str]:
         head = ["after closing", "", ">job", ">run", "group", ">"]
         lines += ["", *table(head, later)]
     return lines
+
+
+def _difference_lines(one: Closed) -> list[str]:
+    if not one.differences:
+        return ["", "Ledger and accounting agree on every run."]
+    wrong = [
+        [
+            d.kind.value,
+            str(d.slurm_id),
+            str(d.run_id),
+            d.group,
+            d.expected,
+            d.found,
+            plain(d.amount),
+        ]
+        for d in one.differences
+    ]
+    head = ["differs in", ">job", ">run", "group", ">accounting", ">ledger", ">charged"]
+    return ["", *table(head, wrong)]
 
 
 def _open_ends(one: Closed) -> list[str]:

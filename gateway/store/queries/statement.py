@@ -183,36 +183,7 @@ def _lines(group: str, *, since: datetime, until: datetime, holds: bool, running
 def _with_what_for(lines: Any) -> Select[Any]:
     line, other = lines.c, aliased(mm.Entry)
     return (
-        select(
-            line.id,
-            line.at,
-            line.kind,
-            line.amount,
-            line.running,
-            line.note,
-            Person.login,
-            mm.Pot.id,
-            mm.Pot.kind,
-            mm.Pot.reason,
-            mm.Pot.resource,
-            mm.Pot.expires,
-            line.charge_id,
-            Run.id,
-            Run.state,
-            Run.start_time,
-            Run.end_time,
-            mm.Charge.card_seconds,
-            mm.Hold.submission_id,
-            Job.id,
-            Job.slurm_id,
-            Job.array_job_id,
-            Job.array_task,
-            func.coalesce(Job.name, Submission.request["name"].as_string()),
-            func.coalesce(mm.Charge.user, mm.Hold.user),
-            mm.Refund.reason,
-            mm.Refund.evidence,
-            other.group,
-        )
+        select(*_columns(line), other.group)
         .select_from(lines)
         .join(mm.Pot, mm.Pot.id == line.pot_id)
         .outerjoin(Person, Person.id == line.person_id)
@@ -229,6 +200,39 @@ def _with_what_for(lines: Any) -> Select[Any]:
             other,
             and_(line.kind.in_(_BOTH_SIDES), other.key == line.key, other.pot_id != line.pot_id),
         )
+    )
+
+
+def _columns(line: Any) -> tuple[Any, ...]:
+    """In the order of EntryRow, but for its last."""
+    return (
+        line.id,
+        line.at,
+        line.kind,
+        line.amount,
+        line.running,
+        line.note,
+        Person.login,
+        mm.Pot.id,
+        mm.Pot.kind,
+        mm.Pot.reason,
+        mm.Pot.resource,
+        mm.Pot.expires,
+        line.charge_id,
+        Run.id,
+        Run.state,
+        Run.start_time,
+        Run.end_time,
+        mm.Charge.card_seconds,
+        mm.Hold.submission_id,
+        Job.id,
+        Job.slurm_id,
+        Job.array_job_id,
+        Job.array_task,
+        func.coalesce(Job.name, Submission.request["name"].as_string()),
+        func.coalesce(mm.Charge.user, mm.Hold.user),
+        mm.Refund.reason,
+        mm.Refund.evidence,
     )
 
 
