@@ -32,12 +32,14 @@ def preview(
     begin: Begin,
     catalogue: Catalogue,
     environments: Sequence[Environment],
+    offer: Offer | None = None,
 ) -> Preview:
-    """The same path as the submit up to the request; the folder is looked at only there."""
+    """The same path as the submit up to the request; the folder is looked at only there.
+    `offer` spares the read of one that the caller has."""
     made = draft(
         ask,
         viewer=viewer,
-        offer=read_offer(viewer, begin=begin),
+        offer=offer or read_offer(viewer, begin=begin),
         catalogue=catalogue,
         environments=environments,
     )

@@ -155,14 +155,14 @@ class Job(Base):
         Index(None, "partition", "submit_time"),
         Index(None, "qos", "submit_time"),
         Index(None, "template", "submit_time"),
-        # What runs of a template took; jobs of plain sbatch have none.
+        # What ended jobs of a template took; those of plain sbatch have none.
         Index(
             "ix_job_template_times",
             "group_name",
             "template",
             "submit_time",
-            sqlite_where=text("template is not null"),
-            postgresql_where=text("template is not null"),
+            sqlite_where=text("template is not null and not active"),
+            postgresql_where=text("template is not null and not active"),
         ),
         # What ended and is not charged yet: the gate counts it.
         Index(

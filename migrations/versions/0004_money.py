@@ -51,8 +51,8 @@ def _columns_of_runs() -> None:
         "job",
         ["group_name", "template", "submit_time"],
         unique=False,
-        sqlite_where=sa.text("template is not null"),
-        postgresql_where=sa.text("template is not null"),
+        sqlite_where=sa.text("template is not null and not active"),
+        postgresql_where=sa.text("template is not null and not active"),
     )
 
 

@@ -85,6 +85,7 @@ def make_store(path: Path, *, active: int, ended: int) -> None:
         )
         _rare(connection, ended)
         _runs(connection)
+        _money(connection)
         _people(connection)
         _cluster(connection, chance)
         connection.commit()
@@ -153,6 +154,41 @@ def _runs(connection: sqlite3.Connection) -> None:
     )
 
 
+def _money(connection: sqlite3.Connection) -> None:
+    """Prices, a pot for each group, and a charge for each run that ended."""
+    first = _text(NOW - timedelta(days=DAYS + 1))
+    connection.executemany(
+        "INSERT INTO price (list_name, resource, per_hour, starts, set_at)"
+        " VALUES ('site', ?, ?, ?, ?)",
+        [(kind, 3_500_000, first, first) for kind in ("a100", "rtx4090", "debug", "old")],
+    )
+    connection.execute(
+        "INSERT INTO qos_terms (qos, factor_millionths, preempted, starts, set_at)"
+        " VALUES ('spot', 820000, 'free', ?, ?)",
+        (first, first),
+    )
+    for group in GROUPS:
+        connection.execute(
+            "INSERT INTO account (group_name, at_zero, overdraft, warning_minutes, committed)"
+            " VALUES (?, 'hold', 0, 30, 0)",
+            (group,),
+        )
+        connection.execute(
+            'INSERT INTO pot (group_name, kind, "key", reason, note, starts,'
+            ' carry_over_millionths, "left", created_at)'
+            " VALUES (?, 'balance', ?, 'balance', '', ?, 0, ?, ?)",
+            (group, f"balance:{group}", first, 10**12, first),
+        )
+    connection.execute(
+        'INSERT INTO charge (run_id, group_name, "user", state, amount, card_seconds, items,'
+        " version, at)"
+        " SELECT run.id, job.group_name, job.user, 'posted', job.gpus * 583334, job.gpus * 600,"
+        " json_array(json_object('resource', job.partition, 'pot_id', 1, 'unit_seconds',"
+        " job.gpus * 600, 'per_hour', 3500000, 'factor_millionths', 1000000, 'amount',"
+        " job.gpus * 583334)), 1, run.end_time FROM run JOIN job ON job.id = run.job_id"
+    )
+
+
 def _people(connection: sqlite3.Connection) -> None:
     connection.executemany(
         "INSERT INTO person (id, login, unix_user, display_name, password_hash, role, created_at)"
@@ -181,6 +217,9 @@ def _cluster(connection: sqlite3.Connection, chance: random.Random) -> None:
     for name in ("a100", "rtx4090", "cpu", "debug", "old"):
         facts = json.dumps(dump(b.partition(name)))
         connection.execute("INSERT INTO partition_now (name, facts) VALUES (?, ?)", (name, facts))
+    for name in ("normal", "spot", "urgent"):
+        facts = json.dumps(dump(b.qos(name)))
+        connection.execute("INSERT INTO qos_now (name, facts) VALUES (?, ?)", (name, facts))
     for name in ("queue", "cluster", "policy", "accounting"):
         connection.execute(
             "INSERT INTO poll (name, tried_at, succeeded_at) VALUES (?, ?, ?)",

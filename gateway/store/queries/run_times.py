@@ -1,6 +1,6 @@
 """How long earlier runs of a template took."""
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, text
 from sqlalchemy.orm import Session
 
 from gateway.store.models import Job, table_of
@@ -12,6 +12,8 @@ _OF_TEMPLATE = (
     .where(
         _J.group_name == bindparam("group"),
         _J.template == bindparam("template"),
+        # As the index has it: what waits and runs is the newest, and would be walked through.
+        text("not job.active"),
         _J.state.in_(("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY")),
         _J.start_time.is_not(None),
         _J.end_time.is_not(None),

@@ -81,16 +81,16 @@ def job_quote() -> ResponseReturnValue:
     """What a submission of the same body would cost; nothing is kept, nobody is asked."""
     ask, have = apijson.ask(apijson.body(request)), deps()
     apijson.require_known(ask, have.catalogue.get(ask.template))
-    offer = offers.offer(viewer(), begin=have.read)
+    allowed = offers.offer(viewer(), begin=have.read)
     seen = preview.preview(
         ask,
         viewer=viewer(),
         begin=have.read,
         catalogue=have.catalogue,
         environments=have.environments,
-        offer=offer,
+        offer=allowed,
     )
-    found = quotebox.ask(seen.reading, offer, template=ask.template)
+    found = quotebox.ask(seen.reading, allowed, template=ask.template)
     match found:
         case None:
             return jsonify(charged=False)
