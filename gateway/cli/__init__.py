@@ -19,7 +19,6 @@ _COMMANDS = {
     "grant": "gateway.cli.grant:grant",
     "ledger": "gateway.cli.ledger:ledger",
     "budget": "gateway.cli.budget:budget",
-    "budget": "gateway.cli.budget:budget",
     "history": "gateway.cli.history:history",
     "cluster": "gateway.cli.cluster:cluster",
 }
