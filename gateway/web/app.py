@@ -33,6 +33,7 @@ from gateway.web.views import (
     auth,
     cluster,
     group,
+    group_budgets,  # noqa: F401  # adds its routes to the group's
     group_steer,  # noqa: F401  # adds its routes to the group's
     health,
     help,

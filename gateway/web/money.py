@@ -1,6 +1,6 @@
 """How amounts look: in the site's currency, to the cent, with the exact amount beneath."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from flask import Flask
@@ -23,6 +23,7 @@ def init_money(app: Flask) -> None:
         hours=card_hours,
         typed_amount=typed_amount,
         day=day,
+        last_day=last_day,
         kind_word=kind_word,
     )
 
@@ -67,6 +68,11 @@ def day(at: date | datetime) -> str:
     if isinstance(at, datetime):
         at = at.astimezone(deps().settings.timezone).date()
     return at.isoformat()
+
+
+def last_day(until: datetime) -> str:
+    """The last day of a time that ends before `until`."""
+    return day(until - timedelta(microseconds=1))
 
 
 def _written(amount: int, *, exact: bool) -> str:

@@ -3,7 +3,7 @@ repeat harmless, however often somebody presses."""
 
 import secrets
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import ClassVar
 
 from wtforms import BooleanField, HiddenField, StringField, TextAreaField
@@ -19,7 +19,7 @@ from gateway.web.deps import deps
 from gateway.web.formbase import Choice, Posted, at_most, needed, said
 from gateway.web.i18n import zone
 from gateway.web.messages import error_sentence, sentence
-from gateway.web.money_texts import AT_ZERO, GRANTS
+from gateway.web.money_texts import ACTIONS, AT_ZERO, CATEGORIES, GRANTS
 from gateway.web.texts import lazy_gettext as _l
 
 _LONGEST_NOTE = 2000
@@ -41,16 +41,18 @@ class AmountField(StringField):
 
 
 class DayField(StringField):
-    """`end` is the end of that day in the reader's zone; None when the field was left empty."""
+    """`start` and `end` of that day in the reader's zone; None when the field was left empty."""
 
+    start: datetime | None = None
     end: datetime | None = None
 
     def pre_validate(self, form: object) -> None:  # noqa: ARG002
         if not (self.data or "").strip():
             return
         try:
-            following = date.fromisoformat(str(self.data).strip()) + timedelta(days=1)
-            self.end = _local(datetime.combine(following, datetime.min.time()))
+            day = date.fromisoformat(str(self.data).strip())
+            self.start = _local(datetime.combine(day, time.min))
+            self.end = _local(datetime.combine(day + timedelta(days=1), time.min))
         except (ValueError, OverflowError) as error:
             raise ValidationError(sentence("bad_day")) from error
 
@@ -154,6 +156,41 @@ class RulesForm(MoneyForm):
     warning_minutes = WholeField(said(_l("Warning, in minutes")), [needed(), at_most(20)])
 
 
+class BudgetForm(MoneyForm):
+    PLACES: ClassVar[Mapping[str, str]] = {"starts": "first", "ends": "last"}
+    name = StringField(said(_l("Name")), [needed(), at_most(120)])
+    amount = _amount(said(_l("Amount")))
+    first = DayField(said(_l("First day")), [needed(), at_most(40)])
+    last = DayField(said(_l("Last day")), [needed(), at_most(40)])
+
+
+class LineForm(MoneyForm):
+    """Something that was paid outside the ledger."""
+
+    category = Choice(
+        said(_l("What for")),
+        choices=[(one.value, said(word)) for one, word in CATEGORIES.items()],
+    )
+    amount = _amount(said(_l("Amount")))
+    note = StringField(said(_l("Note")), [needed(), at_most(_LONGEST_NOTE)])
+
+
+class ThresholdForm(MoneyForm):
+    percent = WholeField(said(_l("At percent")), [needed(), at_most(10)])
+    action = Choice(
+        said(_l("What happens")),
+        choices=[
+            *((one.value, said(word)) for one, word in ACTIONS.items()),
+            ("none", said(_l("nothing: take it away"))),
+        ],
+    )
+
+
+class ApproveForm(MoneyForm):
+    PLACES: ClassVar[Mapping[str, str]] = {"percent": "until"}
+    until = WholeField(said(_l("Let jobs go on up to percent")), [needed(), at_most(10)])
+
+
 class GiveForm(KeyedForm):
     """A grant, or a top-up of the balance."""
 
@@ -229,8 +266,8 @@ class SpanField(StringField):
 class DecisionForm(MoneyForm):
     """`cards` are the fields `cards-TYPE`: which there are comes with the run."""
 
-    PLACES: ClassVar[Mapping[str, str]] = {"seconds": "time", "gpus": "cards"}
-    time = SpanField(said(_l("Time")), [Optional(), at_most(40)])
+    PLACES: ClassVar[Mapping[str, str]] = {"seconds": "span", "gpus": "cards"}
+    span = SpanField(said(_l("Time")), [Optional(), at_most(40)])
     cards = StringField(said(_l("Cards")))
     note = TextAreaField(said(_l("Why")), [at_most(_LONGEST_NOTE)])
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gateway.core.billing import Doubt, RefundReason
+from gateway.core.budgets import Action, Category
 from gateway.core.closing import Kind
 from gateway.core.ledger import AtZero, EntryKind
 from gateway.core.pots import PotKind
@@ -117,6 +118,19 @@ AT_ZERO = {
             " checkpoint. What waits is held."
         ),
     ),
+}
+
+CATEGORIES = {
+    Category.CARD_HOURS: _l("Card-hours paid elsewhere"),
+    Category.STORAGE: _l("Storage"),
+    Category.DATA_WORK: _l("Work on data"),
+    Category.OTHER: _l("Other"),
+}
+
+ACTIONS = {
+    Action.NOTIFY: _l("the group is told"),
+    Action.APPROVE: _l("new jobs need a leader's approval"),
+    Action.STOP: _l("new jobs are refused"),
 }
 
 # Why a run waits in the review, and what to do about it.

@@ -42,6 +42,7 @@ NOT_IN_MENU = {
     "auth.sessions",
     "auth.settings",
     "auth.sign_in",
+    "group.budgets",
     "group.me",
     "group.package",
     "group.show",

@@ -62,11 +62,11 @@ def decide(charge_id: int) -> ResponseReturnValue:
         gpus = _typed_cards()
         if not waive and not any(gpus.values()):
             raise Refused("no_cards", field="gpus")
-        if not waive and form.time.seconds is None:
+        if not waive and form.span.seconds is None:
             raise Refused("seconds_unreadable", field="seconds")
         acts.decide(
             charge_id,
-            seconds=None if waive else form.time.seconds,
+            seconds=None if waive else form.span.seconds,
             gpus=None if waive else {name: count for name, count in gpus.items() if count},
             waive=waive,
             note=form.note.data or "",
@@ -150,7 +150,7 @@ def _case(charge_id: int, form: DecisionForm | None) -> str:
     return render_template(
         "pages/admin_case.html",
         case=found,
-        form=form or DecisionForm(formdata=None, data={"time": time}),
+        form=form or DecisionForm(formdata=None, data={"span": time}),
         typed=typed,
         manages=viewer().may(Permission.MANAGE_CREDIT),
     )
