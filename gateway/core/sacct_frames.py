@@ -14,7 +14,8 @@ from datetime import tzinfo
 from itertools import combinations_with_replacement
 from math import comb
 
-from gateway.core.sacct_text import Reader, SacctRow, Unreadable
+from gateway.core.sacct_fields import Unreadable
+from gateway.core.sacct_text import Reader, SacctRow
 
 # Columns whose text a user chooses.
 FREE = frozenset(

@@ -6,12 +6,10 @@ A cluster's dump repeats itself: times, states and resources are read once for e
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from gateway.core.durations import Special, parse_slurm_duration, parse_slurm_limit
-from gateway.core.states import JobState, parse_state
-
-V = TypeVar("V")
+from gateway.core import sacct_fields as fields_of
+from gateway.core.sacct_fields import MOST_REMEMBERED, Remembered, Unreadable
 
 # What a charge and a wait cannot do without, and what may stand in for it.
 NEEDED: tuple[tuple[str, ...], ...] = (
@@ -25,22 +23,11 @@ NEEDED: tuple[tuple[str, ...], ...] = (
     ("End",),
     ("AllocTRES",),
 )
-_MOST_REMEMBERED = 50_000  # texts of one kind: memory stays flat however long the file is
-_NOBODY = frozenset({"", "none assigned", "none", "unknown", "(null)"})
 _NEVER = frozenset({"", "unknown", "none", "(null)"})
 _PRINTED_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", re.A
 )
-_TASK = re.compile(r"(\d+)_(\d+)", re.A)
-_TASKS = re.compile(r"(\d+)_\[[^\]]*\]?", re.A)
 _STEP = re.compile(r"\d+(?:[_+]\d+)?\.[\w.+-]+\Z", re.A)
-_COMPONENT = re.compile(r"(\d+)\+(\d+)", re.A)
-_NUMBER = re.compile(r"\d{1,15}", re.A)
-_EXIT = re.compile(r"(\d{1,9}):(\d{1,9})", re.A)
-
-
-class Unreadable(ValueError):
-    """This record cannot be understood; it is to be held with its text."""
 
 
 class MissingColumns(ValueError):
@@ -86,27 +73,6 @@ class SacctRow(NamedTuple):
     cluster: str | None
 
 
-class _State(NamedTuple):
-    name: str
-    over: bool
-    pending: bool
-    cancelled_by: str | None
-
-
-class _Remembered(dict[str, V], Generic[V]):
-    """Each text is read once. Forgets all when it has grown large."""
-
-    def __init__(self, read: Callable[[str], V]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, text: str) -> V:
-        if len(self) >= _MOST_REMEMBERED:
-            self.clear()
-        value = self[text] = self._read(text)
-        return value
-
-
 def places(header: Sequence[str]) -> dict[str, int]:
     """Where each column stands, by its name in small letters; raises MissingColumns."""
     found = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
@@ -127,14 +93,14 @@ class Reader:
         self._id_place = self._first("jobid", "jobidraw")
         self._zone = zone
         self._doubtful: set[str] = set()
-        self._times = _Remembered(self._time)
-        self._states = _Remembered(_state)
-        self._seconds = _Remembered(_seconds)
-        self._limits = _Remembered(_limit)
-        self._exits = _Remembered(_exit)
-        self._counts = _Remembered(_count)
+        self._times = Remembered(self._time)
+        self._states = Remembered(fields_of.state_of)
+        self._seconds = Remembered(fields_of.seconds_of)
+        self._limits = Remembered(fields_of.limit_of)
+        self._exits = Remembered(fields_of.exit_of)
+        self._counts = Remembered(fields_of.count_of)
         # A text that comes again is kept as one object: rows in flight cost less memory.
-        self._texts = _Remembered(_text)
+        self._texts = Remembered(fields_of.text_of)
         self._read = self._compile()
 
     def is_step(self, fields: Sequence[str]) -> bool:
@@ -162,13 +128,14 @@ class Reader:
         exits, counts, texts = self._exits, self._counts, self._texts
         tells_nodes = "nodelist" in self._places
         doubtful, width = self._doubtful, self.width
+        make = tuple.__new__  # half the time of SacctRow(...)
 
         def read(given: Sequence[str]) -> SacctRow:
             f = [*given, ""]
             if len(f) != width + 1:
                 raise Unreadable("field count")
             state = states[f[state_at]]
-            number, array_id, task = _ids(f[raw_id], f[job_id])
+            number, array_id, task = fields_of.ids(f[raw_id], f[job_id])
             who = f[user]
             submitted = times[f[submit]]
             if submitted is None or not who:
@@ -178,7 +145,7 @@ class Reader:
             if doubtful and (f[start] in doubtful or f[end] in doubtful):
                 began, ended = self._by_elapsed(f[start], f[end], submitted, ran)
             held = texts[f[alloc]] or ""
-            where = _nodes(f[node_list])
+            where = fields_of.nodes_of(f[node_list])
             if state.over:
                 if not ran and where is None and _never(began, ended, held, tells_nodes):
                     began, held = None, ""
@@ -189,37 +156,40 @@ class Reader:
             if ran is None:
                 ran = int((ended - began).total_seconds()) if began and ended else 0
             code, signal = exits[f[exit_at]]
-            return SacctRow(
-                number,
-                texts[who] or "",
-                counts[f[uid]],
-                f[name],
-                texts[f[account]] or "",
-                texts[f[partition]] or "",
-                texts[f[qos]],
-                state.name,
-                submitted,
-                times[f[eligible]],
-                began,
-                ended,
-                ran if began else 0,
-                seconds[f[suspended]] or 0,
-                limits[f[limit]],
-                counts[f[nodes]] or 0,
-                counts[f[cpus]] or counts[f[asked]] or 0,
-                held,
-                texts[f[req]] or "",
-                where,
-                code,
-                signal,
-                counts[f[restarts]] or 0,
-                _reason(f[reason]),
-                f[folder],
-                f[comment] or None,
-                array_id,
-                task,
-                state.cancelled_by,
-                texts[f[cluster]],
+            return make(
+                SacctRow,
+                (
+                    number,
+                    texts[who] or "",
+                    counts[f[uid]],
+                    f[name],
+                    texts[f[account]] or "",
+                    texts[f[partition]] or "",
+                    texts[f[qos]],
+                    state.name,
+                    submitted,
+                    times[f[eligible]],
+                    began,
+                    ended,
+                    ran if began else 0,
+                    seconds[f[suspended]] or 0,
+                    limits[f[limit]],
+                    counts[f[nodes]] or 0,
+                    counts[f[cpus]] or counts[f[asked]] or 0,
+                    held,
+                    texts[f[req]] or "",
+                    where,
+                    code,
+                    signal,
+                    counts[f[restarts]] or 0,
+                    fields_of.reason_of(f[reason]),
+                    f[folder],
+                    f[comment] or None,
+                    array_id,
+                    task,
+                    state.cancelled_by,
+                    texts[f[cluster]],
+                ),
             )
 
         return read
@@ -236,7 +206,7 @@ class Reader:
         if printed.lower() in _NEVER:
             return None
         if printed.isascii() and printed.isdigit():
-            return _epoch(int(printed))
+            return fields_of.epoch(int(printed))
         if not _PRINTED_TIME.fullmatch(printed):
             return None
         try:
@@ -245,7 +215,7 @@ class Reader:
                 return time.astimezone(UTC)
             first = time.replace(tzinfo=self._zone)
             if first.utcoffset() != first.replace(fold=1).utcoffset():
-                if len(self._doubtful) >= _MOST_REMEMBERED:
+                if len(self._doubtful) >= MOST_REMEMBERED:
                     self._doubtful.clear()
                 self._doubtful.add(text)
             return first.astimezone(UTC)
@@ -276,88 +246,7 @@ class Reader:
         return [first, time.astimezone(UTC)]
 
 
-def _ids(raw: str, printed: str) -> tuple[int, int | None, int | None]:
-    """Slurm's own id of the job, and the array and the task that it is."""
-    array_id = task = None
-    if raw.isascii() and raw.isdigit():
-        number = int(raw)
-        if number and (printed == raw or not printed):
-            return number, None, None
-    else:
-        number = _own_id(raw or printed)
-    found = _TASK.fullmatch(printed) or _TASKS.fullmatch(printed)
-    if found:
-        array_id = int(found[1])
-        task = int(found[2]) if found.re is _TASK else None
-    elif not _COMPONENT.fullmatch(printed) and not (printed.isascii() and printed.isdigit()):
-        raise Unreadable("no job id")
-    if not 0 < number < 2**32:
-        raise Unreadable("no job id")
-    return number, array_id, task
-
-
-def _own_id(text: str) -> int:
-    if text.isascii() and text.isdigit():
-        return int(text)
-    # The components of a heterogeneous job get consecutive ids.
-    if found := _COMPONENT.fullmatch(text):
-        return int(found[1]) + int(found[2])
-    # While no task has left the array, its record has the array's own id.
-    if found := _TASKS.fullmatch(text):
-        return int(found[1])
-    if _TASK.fullmatch(text):
-        raise Unreadable("an array task has an id of its own: dump JobIDRaw too")
-    raise Unreadable("no job id")
-
-
-def _state(text: str) -> _State:
-    state, by = parse_state(text)
-    if state is JobState.UNKNOWN:
-        raise Unreadable("no job state")
-    return _State(state.value, state.ends_run, state.is_pending, None if by is None else str(by))
-
-
 def _never(began: datetime | None, ended: datetime | None, held: str, tells_nodes: bool) -> bool:
     """sacct of 17.02 wrote Start = End = the time of the cancel, and filled AllocTRES, for jobs
     that never started: no node and no second tells them."""
     return tells_nodes or not held or began == ended
-
-
-def _epoch(seconds: int) -> datetime | None:
-    if not 0 < seconds < 0xFFFFFFFE:
-        return None
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _seconds(text: str) -> int | None:
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    printed = parse_slurm_duration(text)
-    return None if isinstance(printed, Special) else int(printed)
-
-
-def _limit(text: str) -> int | None:
-    """No limit, and one that is not decided, are no number of minutes; never 0."""
-    minutes = parse_slurm_limit(text)
-    return None if isinstance(minutes, Special) else minutes
-
-
-def _exit(text: str) -> tuple[int | None, int | None]:
-    found = _EXIT.fullmatch(text)
-    return (int(found[1]), int(found[2]) or None) if found else (None, None)
-
-
-def _count(text: str) -> int | None:
-    return int(text) if _NUMBER.fullmatch(text) else None
-
-
-def _text(text: str) -> str | None:
-    return text or None
-
-
-def _nodes(text: str) -> str | None:
-    return None if text.lower() in _NOBODY else text
-
-
-def _reason(text: str) -> str | None:
-    return None if text in {"", "None"} else text
