@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from gateway.core import pots as laying
 from gateway.core.gate_cost import OpenJob, Weighed, cheapest, minutes_for, weigh
+from gateway.core.ledger import AtZero
 from gateway.core.pots import Pot, PotKind
 from gateway.core.pricing import Bill, PriceList
 
@@ -25,14 +26,6 @@ class Mode(StrEnum):
     OFF = "off"
     WATCH = "watch"
     ENFORCE = "enforce"
-
-
-class AtZero(StrEnum):
-    """What running jobs get once the group is below zero; waiting ones are held always."""
-
-    FINISH = "finish"  # until the overdraft is used up, then as stop
-    HOLD = "hold"  # running jobs go on
-    STOP = "stop"  # a last stretch to write a checkpoint
 
 
 class Why(StrEnum):

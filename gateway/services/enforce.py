@@ -236,8 +236,8 @@ def _watch(
             gates.drop(session, *key)
     for key, target in wanted.items():
         known, ruling = facts.gates.get(key), target.ruling
-        if known is not None and (known.before or known.closed == ruling.closed):
+        if known is not None and (known.before or known.reason == ruling.why):
             continue
         limits = gate_limits.facts_of(ruling.limits(Limits(None, None)))
-        values = {"closed": ruling.closed, "reason": ruling.why.value, "wanted": limits}
+        values = {"closed": False, "reason": ruling.why.value, "wanted": limits}
         gates.put(session, *key, values | {"changed_at": now, "error_code": WATCHED})

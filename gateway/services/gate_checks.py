@@ -40,6 +40,7 @@ def check(*, begin: Begin, read: Begin, broker: Broker, now: datetime) -> bool:
     with begin() as session:
         _tell(session, facts, now=now)
         polls.succeeded(session, FACTS, began=now, at=now)
+        polls.set_interval(session, FACTS, READ_AGAIN.total_seconds())
     return True
 
 

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from gateway.core import gate
-from gateway.core.gate import AtZero, Group, Member, Sending
+from gateway.core.gate import Group, Member, Sending
 from gateway.core.gate_cost import OpenJob
+from gateway.core.ledger import AtZero
 from gateway.core.months import month_start
 from gateway.core.pricing import PriceList
 from gateway.core.states import parse_state

@@ -5,7 +5,7 @@ A hold is noted before it is asked for, so that after a kill the gate knows it f
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
@@ -50,7 +50,8 @@ class _Act:
     user: str
     group: str
     reason: str = ""
-    minutes: int = 0
+    minutes: int = 0  # the new limit
+    left: int = 0  # of it
     again: bool = False
 
 
@@ -60,7 +61,7 @@ def apply(
     """Stops at silence: the rest would wait as long, and has its turn again."""
     report = JobsReport()
     to_hold, to_release = _holds(decisions, facts), _releases(decisions, facts)
-    to_stop = _stops(decisions, facts, begin=begin)
+    to_stop = _stops(decisions, facts, begin=begin, now=now)
     gone = [one.job_id for one in facts.held.values() if not _waits(one)]
     if to_hold or gone:
         with begin() as session:
@@ -116,7 +117,9 @@ def _releases(decisions: Sequence[Decision], facts: Facts) -> list[_Act]:
     return [_Act(one.job_id, one.slurm_id, one.user, one.group) for one in mine]
 
 
-def _stops(decisions: Sequence[Decision], facts: Facts, *, begin: Begin) -> list[_Act]:
+def _stops(
+    decisions: Sequence[Decision], facts: Facts, *, begin: Begin, now: datetime
+) -> list[_Act]:
     wanted = [stop for decision in decisions for stop in decision.stop]
     if not wanted:
         return []
@@ -128,7 +131,11 @@ def _stops(decisions: Sequence[Decision], facts: Facts, *, begin: Begin) -> list
         at = done.get(job_id)
         # Once a run: who has lengthened it since had the right to.
         if at is None or (job.start_time is not None and at < job.start_time):
-            found.append(_Act(job_id, job.slurm_id, job.user, job.group, minutes=minutes))
+            ran = timedelta(0) if job.start_time is None else now - job.start_time
+            left = minutes - -(-int(ran.total_seconds()) // 60)
+            found.append(
+                _Act(job_id, job.slurm_id, job.user, job.group, minutes=minutes, left=left)
+            )
     return found
 
 
@@ -194,7 +201,7 @@ class _Turn:
             self.report.code = error.code
             return
         self.report.stopped += 1
-        facts = {"job": act.slurm_id, "user": act.user, "minutes": act.minutes}
+        facts = {"job": act.slurm_id, "user": act.user, "minutes": act.left}
         with self.begin() as session:
             self._event(session, "gate_stop", act, minutes=act.minutes)
             key = f"gate_stop:{act.job_id}"

@@ -49,6 +49,11 @@ ERROR_TEXTS = {
     "month_not_over": _l("%(month)s is not over yet."),
     "month_closed": _l("%(month)s has been closed already."),
     "no_such_list": _l("There is no such price list. There are: %(lists)s."),
+    "read_back_differs": _l(
+        "Slurm said yes, and has another limit all the same. See who else sets it, and the"
+        " broker's log of acts."
+    ),
+    "watched": _l("The gate only watches: nothing was written to Slurm."),
     "not_owner_of_files": _l("Only the owner of a job may read its files."),
 }
 

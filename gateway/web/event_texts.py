@@ -23,6 +23,10 @@ EVENT_TEXTS = {
     "release": _l("Release"),
     "requeue": _l("Requeue"),
     "set_time_limit": _l("Change of the time limit"),
+    "gate_held": _l("Held until the group can pay for it"),
+    "gate_released": _l("Let through: the group can pay for it"),
+    "gate_stop": _l("Given a last stretch, no credit is left: the time limit was set"),
+    "gate_waits": _l("Paid for, and waits until the group is open for it"),
 }
 _ACTS = frozenset({"cancel", "hold", "release", "requeue", "set_time_limit"})
 

@@ -7,8 +7,9 @@ import pytest
 
 from gateway.core import gate
 from gateway.core.credits import MILLION, Credits
-from gateway.core.gate import AtZero, Group, Limits, Member, Sending, Why, decide, keeps
+from gateway.core.gate import Group, Limits, Member, Sending, Why, decide, keeps
 from gateway.core.gate_cost import OpenJob
+from gateway.core.ledger import AtZero
 from gateway.core.pots import Pot, PotKind
 from gateway.core.pricing import Preempted, Price, PriceList, QosTerms
 

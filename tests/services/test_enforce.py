@@ -17,6 +17,7 @@ from gateway.services.verify import verify
 from gateway.store import gate as gates
 from gateway.store import ledger
 from gateway.store import money_models as mm
+from gateway.store.queries import gates as queries
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.money import balance, one_credit_an_hour
 from gateway.testing.portal import ASK, CLUSTER, portal
@@ -180,7 +181,11 @@ def test_a_waiting_job_that_cannot_be_paid_is_held_and_starts_with_credit(gated)
     job = gated.sbatch()
     gated.turn()
     assert gated.job(job).held_by_admin
-    assert gated.held() == [job]
+    with gated.begin() as session:
+        (line,) = queries.held(session, "nlp")
+        assert queries.why_held(session, line.job_id) == "not_enough_credit"
+        assert queries.why_held(session, line.job_id + 1) is None
+    assert line.slurm_id == job
     assert "gate_held:nlp" in gated.told()
     gated.turn()
     assert gated.broker.calls.count("hold-admin") == 1
@@ -508,7 +513,14 @@ def test_watching_only_says_what_it_would_do(begin):
     assert gated.limits() == (None, None)
     assert not gated.job(job).held_by_admin
     row = gated.row()
-    assert (row.closed, row.error_code) == (True, enforce.WATCHED)
+    assert (row.closed, row.reason, row.error_code) == (
+        False,
+        "not_enough_credit",
+        enforce.WATCHED,
+    )
+    with begin() as session:
+        (state,) = queries.gates(session, "nlp")
+    assert (state.would_close, state.submit) == (True, 0)
     gated.mode = Mode.ENFORCE
     gated.turn(seconds=70)
     assert gated.limits() == (0, 0)

@@ -117,5 +117,6 @@ def do(job_id: int, action: str, form: Posted) -> str:
         broker=have.broker,
         now=have.clock(),
         minutes=parse_time_limit(form.time_limit.data or "") if action == TIME_LIMIT else None,
+        zone=have.settings.timezone,
     )
     return gettext("Done. The page shows it as soon as Slurm has told the portal.")

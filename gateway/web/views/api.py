@@ -174,6 +174,7 @@ def job_act(job_id: int, action: str) -> ResponseReturnValue:
         broker=have.broker,
         now=have.clock(),
         minutes=minutes,
+        zone=have.settings.timezone,
     )
     return "", 204
 

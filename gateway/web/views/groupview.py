@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.core.access import GroupRights, Viewer, group_rights
+from gateway.core.gate import Why
 from gateway.core.months import month_start
 from gateway.core.pots import PotKind
 from gateway.errors import NotFound
@@ -108,12 +109,13 @@ def steered(session: "Session", viewer: Viewer, group: str) -> None:
 def build(viewer: Viewer, group: str) -> GroupPage:
     now, zone = deps().clock(), deps().settings.timezone
     month = month_start(now, zone)
+    until = now + timedelta(seconds=1)  # what is posted at this moment belongs to it
     with deps().read() as session:
         rights = rights_in(session, viewer, group)
         have = balances.balance(session, group, now=now)
         since = now - timedelta(days=LOOK_BACK_DAYS)
-        flows = group_credit.flows(session, group, since=since, until=now, zone=zone)
-        spend = spending.by_member(session, group, since=month, until=now)
+        flows = group_credit.flows(session, group, since=since, until=until, zone=zone)
+        spend = spending.by_member(session, group, since=month, until=until)
         caps = credit.caps(session, group)
         jobs = spending.jobs(session, group, since=since, limit=_MOST_JOBS)
         gate = group_credit.gate(session, group)
@@ -204,6 +206,8 @@ def pot_words(kind: str, reason: str, note: str = "") -> str:
 
 def gate_words(gate: GateLine | None) -> str:
     """What Slurm lets the group do, in words."""
+    if gate is not None and not gate.closed and gate.reason != Why.OPEN:
+        return gettext("Open, since the gate only watches. It would be shut: no credit is left.")
     if gate is None or not gate.closed:
         return gettext("Open: new jobs are accepted.")
     words = gettext("Shut: no credit is left, so Slurm accepts no new jobs of this group.")
