@@ -98,10 +98,13 @@ def cheaper(
 
 
 def shorter(limit_minutes: int, before: Expected | None) -> int | None:
-    """A limit that leaves twice the longest of the earlier runs, when that is a real saving."""
+    """A limit that leaves twice the longest of the earlier runs, in round numbers, when that is a
+    real saving."""
     if before is None:
         return None
-    minutes = max(10, -(-before.longest_seconds * _ROOM // 60))
+    needed = -(-before.longest_seconds * _ROOM // 60)
+    step = 10 if needed <= 240 else 60
+    minutes = max(10, -(-needed // step) * step)
     return minutes if minutes * 4 <= limit_minutes * 3 else None
 
 

@@ -103,7 +103,7 @@ def test_the_likely_cost_tells_whose_history_it_is(priced: Site, filled: Fill) -
     said = quote(browser, filled())
     assert "An estimate: the median of your last 7 runs of ddp is 2 h 10 min" in said
     assert "≈ CN¥60.67" in said  # 8 cards x 7800 s x 3.5 / 3600
-    assert "at most 5 hours 20 minutes" in said
+    assert "at most 6 hours" in said
     assert "median of your group's last 7 runs" in quote(priced.signed_in("nlp-2"), filled())
 
 

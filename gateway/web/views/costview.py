@@ -133,7 +133,7 @@ def cell(cost: JobCost | None) -> Markup | str:
     if cost.is_final:
         return shown
     said = gettext("An estimate: the charge comes at the end")
-    return Markup('<span title="{}">≈ {}</span>').format(said, money_text(cost.total))
+    return Markup('<span title="{}">≈\xa0{}</span>').format(said, money_text(cost.total))
 
 
 def _only_review(cost: JobCost) -> bool:
