@@ -78,7 +78,8 @@ def rarely_collect() -> None:
 
 def feed(source: Source) -> Iterator[Batch]:
     """The batches, read by a process of its own; raises BadHistory or BrokenOff."""
-    argv = [sys.executable, "-m", "gateway.services.import_feed", source.path, source.zone]
+    # -P: a folder named gateway where somebody stands is not ours.
+    argv = [sys.executable, "-P", "-m", "gateway.services.import_feed", source.path, source.zone]
     argv += [source.home, source.cluster or "", source.delimiter or "", source.now.isoformat()]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as reader:  # noqa: S603  # ourselves
         assert reader.stdout is not None
