@@ -434,3 +434,21 @@ def test_sample_with_bytes_that_are_no_text():
 def test_sample_without_needed_columns():
     with pytest.raises(MissingColumns, match=re.escape("User, Account")):
         read(opened(SAMPLES / "tdhock__slurm" / "sacct-multistep.txt"))
+
+
+SONAR = (
+    "JobID|JobIDRaw|User|Account|State|Start|End|AveCPU|AveDiskRead|AveDiskWrite|AveRSS|AveVMSize|"
+    "Priority|ExitCode|Layout|MaxRSS|MaxVMSize|MinCPU|ReqCPUS|ReqMem|ReqNodes|Reservation|Submit|"
+    "Suspended|SystemCPU|TimelimitRaw|UserCPU|NodeList|Partition|AllocTRES|MinCPUTask|JobName"
+)
+
+
+def test_sample_of_a_gpu_cluster_with_steps():
+    text = opened(SAMPLES / "NordicHPC__sonar" / "tests_testdata_sacct_output.txt")
+    items = read([SONAR, *text])
+    kinds = Counter(type(item).__name__ for item in items)
+    assert kinds == {"SacctRow": 122, "Step": 179}
+    states = Counter(item.state for item in items if isinstance(item, SacctRow))
+    assert states == {
+        "COMPLETED": 49, "RUNNING": 32, "PENDING": 31, "CANCELLED": 5, "TIMEOUT": 3, "FAILED": 2
+    }  # fmt: skip
