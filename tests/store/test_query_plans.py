@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+from gateway.store.queries import costs
 from gateway.store.queries.cluster import cluster
 from gateway.store.queries.filters import JobFilters, Scope, Sort
 from gateway.store.queries.job import open_submissions
@@ -70,6 +71,24 @@ def test_no_page_of_the_list_reads_the_whole_table_or_sorts_it(
         assert step != "SCAN job", sql
         few = "slurm_id" in sql or "name >=" in sql or "job.id IN" in sql
         assert few or "TEMP B-TREE FOR ORDER BY" not in step, (sql, step)
+
+
+def test_the_costs_of_a_list_and_of_a_job_walk_indexes(
+    engine: Engine, read: Begin, statements: list[tuple[str, Any]]
+) -> None:
+    with read() as session:
+        costs.of_jobs(session, [1, 2, 3])
+        costs.of_job(session, 1)
+        costs.of_submission(session, 1)
+        costs.credit(session, ["nlp", "vision"], now=b.NOW)
+        costs.default_group(session, "member")
+    found = list(plans(engine, statements, about="FROM"))
+    assert found
+    for sql, step in found:
+        assert not step.startswith("SCAN") or step.startswith(("SCAN anon", "SCAN CONSTANT")), (
+            sql,
+            step,
+        )
 
 
 def test_a_persons_open_submissions_are_found_by_their_state(

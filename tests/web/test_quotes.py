@@ -8,9 +8,13 @@ from datetime import timedelta
 import pytest
 
 from gateway.core.credits import MILLION
+from gateway.core.quoting import Shape
 from gateway.services import account, credit, prices
+from gateway.services import quote as quoting
+from gateway.store import prices as rows
 from gateway.testing import builders as b
 from gateway.testing.money import set_price, set_terms
+from gateway.web.views import quotebox
 from tests.web.conftest import Browser, Site
 
 Fill = Callable[..., dict[str, str]]
@@ -166,3 +170,22 @@ def test_the_groups_of_the_form_say_what_they_have_left(priced: Site) -> None:
     page = priced.signed_in().get("/submit").text
     assert ">nlp – CN¥1,000.00 left</option>" in page
     assert ">vision – CN¥0.00 left</option>" in priced.signed_in("vision-1").get("/submit").text
+
+
+def test_an_array_is_quoted_by_the_task_and_in_all(priced: Site) -> None:
+    shape = Shape(kinds=("a100",), gpus=8, cpus=32, qos="normal", minutes=60, tasks=3)
+    with priced.begin() as session:
+        found = quoting.quote_in(
+            session,
+            shape,
+            group="nlp",
+            user="nlp-1",
+            template=None,
+            price_list=rows.load(session),
+            now=b.NOW,
+        )
+    assert isinstance(found, quoting.Quote)
+    assert (found.task.total, found.held) == (28 * MILLION, 84 * MILLION)
+    with priced.app.test_request_context("/submit"):
+        said = quotebox.item_words(found.worst.items[0], 3)
+    assert said == "3 × 8 × a100 × 1 h × CN¥3.50 an hour"
