@@ -124,6 +124,23 @@ def approve(budget_id: int, percent: int, as_json: bool) -> None:
 
 
 @budget.command()
+@click.argument("budget_id", type=int, metavar="ID")
+@click.argument("thresholds", type=_ThresholdType(), nargs=-1, required=True)
+@click.option("--remove", is_flag=True, help="Take these thresholds away.")
+@JSON
+@said
+def threshold(
+    budget_id: int, thresholds: tuple[Threshold, ...], remove: bool, as_json: bool
+) -> None:
+    """Set what happens at some percent, such as 95:approve, or take it away."""
+    with database() as begin:
+        for one in thresholds:
+            action = None if remove else one.action
+            budgets.set_threshold(budget_id, one.percent, action, begin=begin)
+    _print_one(budget_id, as_json=as_json)
+
+
+@budget.command()
 @click.argument("budget_id", type=int, required=False, metavar="[ID]")
 @click.option("--group", help="All budgets of a group. [default: of all groups]")
 @JSON

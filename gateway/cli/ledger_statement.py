@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.common import database, said, settings
+from gateway.cli.common import database, now, said, settings
 from gateway.cli.output import (
     FORCE,
     JSON,
@@ -22,7 +22,7 @@ from gateway.cli.output import (
     require_group,
     table,
 )
-from gateway.core.months import month_bounds
+from gateway.core.months import month_bounds, month_of
 from gateway.store.queries import spending
 from gateway.store.queries import statement as reads
 from gateway.store.queries.spending import MemberSpend
@@ -31,19 +31,22 @@ from gateway.store.queries.statement import EntryRow, Totals
 
 @click.command()
 @click.option("--group", required=True)
-@click.option("--month", type=MONTH, required=True, help="Such as 2026-11, in the site's zone.")
+@click.option(
+    "--month", type=MONTH, help="Such as 2026-11, in the site's zone. [default: this month]"
+)
 @click.option("--no-holds", is_flag=True, help="Leave out what was only held and given back.")
 @click.option("--csv", "as_csv", is_flag=True, help="The lines for a spreadsheet.")
 @FORCE
 @JSON
 @said
 def statement(
-    *, group: str, month: str, no_holds: bool, as_csv: bool, force: bool, as_json: bool
+    *, group: str, month: str | None, no_holds: bool, as_csv: bool, force: bool, as_json: bool
 ) -> None:
     """Print a month of a group: each line with what it was for, and the balance after it."""
     if as_csv and as_json:
         raise click.UsageError("Choose one of --csv and --json.")
     zone = settings().timezone
+    month = month or month_of(now(), zone)
     since, until = month_bounds(month, zone)
     with database(read_only=True) as begin:
         require_group(begin, group, force=force)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
-from gateway.core.gate_cost import weigh
+from gateway.core.gate_cost import Rates, weigh
 from gateway.core.months import month_start
 from gateway.core.pots import Cover
+from gateway.services import budgets, hold
 from gateway.services import gate_facts as facts_of
-from gateway.services import hold
 from gateway.store import gate_facts, holds, prices, snapshot, submissions
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def hold_more(
 ) -> More | None:
     """None when nothing has to be held: no hold, no prices, or no longer than paid for.
 
-    Raises ShortOfCredit. Minutes that were held for once are not held again.
+    Raises ShortOfCredit, or Refused by a budget. What was held once is not held again.
     """
     price_list = prices.load(session)
     submission = submissions.of_job(session, job_id)
@@ -44,9 +44,10 @@ def hold_more(
     job = facts_of.open_job(row, partitions, paid_for, now=now)
     if job is None or minutes <= job.covered_minutes:
         return None
-    bill = weigh(replace(job, minutes=minutes), prices=price_list, now=now).bill
+    bill = weigh(replace(job, minutes=minutes), rates=Rates(price_list), now=now).bill
     if bill is None or not bill.total:
         return None
+    budgets.check(session, kept.group, bill.total, now)
     month_began = month_start(now, zone)
     return More(kept.id, hold.extend(session, kept, bill, month_began=month_began, now=now))
 

@@ -47,6 +47,18 @@ def test_a_budget_with_its_own_thresholds(begin):
     assert "Nothing was spent" in run("budget", "show", str(found["id"])).output
 
 
+def test_thresholds_are_changed_and_taken_away(begin):
+    budget = str(told(*PLAN)["id"])
+    told("budget", "threshold", budget, "95:stop", "60:notify")
+    found = told("budget", "threshold", budget, "50:notify", "--remove")
+    assert [(t["percent"], t["action"]) for t in found["thresholds"]] == [
+        (60, "notify"),
+        (80, "notify"),
+        (95, "stop"),
+        (100, "stop"),
+    ]
+
+
 def test_what_is_wrong_is_said(begin):
     assert run(*PLAN, "--threshold", "many:stop").exit_code == 2
     done = run("budget", "show", "7")
