@@ -11,12 +11,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from gateway.core import pots as laying
-from gateway.core.gate_cost import OpenJob, Weighed, cheapest, minutes_for, weigh
+from gateway.core.gate_cost import OpenJob, Rates, Weighed, cheapest, minutes_for, weigh
 from gateway.core.ledger import AtZero
 from gateway.core.pots import Pot, PotKind
 from gateway.core.pricing import Bill, PriceList
 
-# Card-minutes by which the cap in Slurm may be too wide before it is written anew, or a tenth.
+# Card-minutes by which the cap in Slurm may be off before it is written anew, or a tenth.
 _SLACK_MINUTES = 30
 
 
@@ -78,12 +78,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """For a group or one member: shut for new jobs, and how many card-minutes may run."""
+    """For a group or one member: shut for new jobs, and how many card-minutes may run.
+    `run_least` of them are needed by what runs, waits and is paid."""
 
     user: str | None
     closed: bool
     why: Why
     run_minutes: int | None
+    run_least: int = 0
 
     def limits(self, own: Limits) -> Limits:
         """With the site's own limits, the tighter of each."""
@@ -145,21 +147,23 @@ class _Purse:
         """Why a waiting job cannot be paid."""
         if one.bill is None:
             return Why.NO_TIME_LIMIT
-        if not one.total:
+        total = one.total
+        if not total:
             return None
         resources = {item.resource for item in one.bill.items}
         serving = [p.left for p in self.pots if p.resource is None or p.resource in resources]
-        short = self.endless or one.total > sum(serving)
+        short = self.endless or total > sum(serving)
         if short or laying.lay(one.bill, self.pots).short:
             return Why.NOT_ENOUGH_CREDIT
-        if one.total > self.members.get(one.job.user, one.total):
+        if total > self.members.get(one.job.user, total):
             return Why.MEMBER_CAP
         return None
 
 
 def decide(group: Group, *, prices: PriceList, now: datetime) -> Decision:
     """All that is to be so, whatever is so already."""
-    weighed = [weigh(job, prices=prices, now=now) for job in group.jobs]
+    rates = Rates(prices)
+    weighed = [weigh(job, rates=rates, now=now) for job in group.jobs]
     weighed.sort(key=lambda one: one.job.order)
     going = [one for one in weighed if not one.job.waits]
     waiting = [one for one in weighed if one.job.waits]
@@ -198,12 +202,13 @@ def decide(group: Group, *, prices: PriceList, now: datetime) -> Decision:
     )
 
 
-def keeps(in_slurm: int | None, wanted: int | None) -> bool:
-    """Whether a cap that is there will do: never tighter than wanted, and hardly wider. Running
-    jobs use up minutes all the time, and Slurm need not hear of each."""
+def keeps(in_slurm: int | None, wanted: int | None, *, least: int = 0) -> bool:
+    """Whether a cap that is there will do: near to what is wanted, and wide enough for what is
+    paid. Each job that starts or ends moves it a little, and Slurm need not hear of each."""
     if in_slurm is None or wanted is None:
         return in_slurm == wanted
-    return wanted <= in_slurm <= wanted + max(_SLACK_MINUTES, wanted // 10)
+    low = max(least, wanted - max(_SLACK_MINUTES, (wanted - least) // 10))
+    return min(low, wanted) <= in_slurm <= wanted + max(_SLACK_MINUTES, wanted // 10)
 
 
 def _ruling(
@@ -223,7 +228,7 @@ def _ruling(
     # What runs or may start is counted by its own minutes, so that it is never kept out by the
     # price of dearer cards; only the rest by the cheapest.
     minutes = sum(one.card_minutes for one in counted) + sum(one.card_minutes for one in sending)
-    return Ruling(user, closed, why, minutes + minutes_for(free, rate))
+    return Ruling(user, closed, why, minutes + minutes_for(free, rate), minutes)
 
 
 def _member(

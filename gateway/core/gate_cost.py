@@ -4,12 +4,21 @@ Only money counts here, never Slurm's usage: that decays, and spent hours would 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gateway.core.credits import MILLION
 from gateway.core.pots import Pot
-from gateway.core.pricing import CPU, Bill, NoPrice, PriceList, Usage, affordable, bill
+from gateway.core.pricing import (
+    CPU,
+    SECONDS_AN_HOUR,
+    Bill,
+    NoPrice,
+    PriceList,
+    Usage,
+    affordable,
+    bill,
+)
 
 # Slurm takes run-minutes off only once in PriorityCalcPeriod (5 minutes unless the site says
 # otherwise): a cap that follows the clock more closely would keep out what is paid for.
@@ -65,29 +74,59 @@ class Weighed:
         return (self.bill.total if self.bill else 0) + self.job.shortage
 
 
-def weigh(job: OpenJob, *, prices: PriceList, now: datetime) -> Weighed:
+class Rates:
+    """What shapes cost at one list's prices; a queue has many jobs of few shapes."""
+
+    def __init__(self, prices: PriceList) -> None:
+        self.prices = prices
+        self._known: dict[tuple[object, ...], Bill | NoPrice] = {}
+
+    def bill(self, job: OpenJob, seconds: int, *, at: datetime) -> Bill | NoPrice:
+        """Of several types that Slurm may give, the dearest that has a price."""
+        key = (job.kinds, job.gpus, job.cpus, job.qos, job.tasks, at)
+        one = self._known.get(key)
+        if one is None:
+            one = self._known[key] = self._an_hour(job, at)
+        if isinstance(one, NoPrice):
+            return one
+        return Bill(tuple(replace(item, seconds=seconds) for item in one.items))
+
+    def _an_hour(self, job: OpenJob, at: datetime) -> Bill | NoPrice:
+        kinds = job.kinds if job.gpus else ("",)
+        if job.gpus and not kinds:
+            kinds = tuple(name for name in self.prices.resources(at) if name != CPU)
+        found = [
+            bill(_usage(job, kind, SECONDS_AN_HOUR), qos=job.qos, at=at, prices=self.prices)
+            for kind in kinds
+        ]
+        priced = [one for one in found if isinstance(one, Bill)]
+        if not priced:
+            lacking = next((one for one in found if isinstance(one, NoPrice)), None)
+            return lacking or NoPrice("gpu")
+        return max(priced, key=lambda one: one.total)
+
+
+def weigh(job: OpenJob, *, rates: Rates, now: datetime) -> Weighed:
     """By the prices at its start, or those of now for a job that waits."""
-    at = job.started or now
-    used = _elapsed(job, now)
-    covered = job.covered_minutes * 60
-    one = _bill(job, 1, at=at, prices=prices)
-    if isinstance(one, NoPrice):
-        return Weighed(job, Bill(()), 0, 0, _card_minutes(job, now), one.resource)
+    minutes = _card_minutes(job, now)
+    used, covered = _elapsed(job, now), job.covered_minutes * 60
+    longest = used if job.ended is not None else max((job.minutes or 0) * 60, used)
 
-    def cost(seconds: int) -> Bill:
-        found = _bill(job, max(0, seconds), at=at, prices=prices)
-        assert isinstance(found, Bill)
-        return found
+    def cost(seconds: int) -> Bill | NoPrice:
+        return rates.bill(job, max(0, seconds), at=job.started or now)
 
-    accrued, under_hold = cost(used - covered).total, cost(min(used, covered)).total
-    worst: Bill | None
-    if job.ended is not None:
-        worst = cost(used - covered)
-    elif job.minutes is None:
-        worst = None if one.total else Bill(())
-    else:
-        worst = cost(max(job.minutes * 60, used) - covered)
-    return Weighed(job, worst, accrued, under_hold, _card_minutes(job, now))
+    worst = cost(longest - covered)
+    if isinstance(worst, NoPrice):
+        return Weighed(job, Bill(()), 0, 0, minutes, worst.resource)
+    endless = job.ended is None and job.minutes is None and _total(cost(SECONDS_AN_HOUR)) > 0
+    accrued = under_hold = 0
+    if job.started is not None:
+        accrued, under_hold = _total(cost(used - covered)), _total(cost(min(used, covered)))
+    return Weighed(job, None if endless else worst, accrued, under_hold, minutes)
+
+
+def _total(found: Bill | NoPrice) -> int:
+    return found.total if isinstance(found, Bill) else 0
 
 
 def cheapest(pots: Sequence[Pot], *, prices: PriceList, now: datetime) -> tuple[int, int] | None:
@@ -125,19 +164,6 @@ def _card_minutes(job: OpenJob, now: datetime) -> int:
         return job.gpus * job.tasks * job.minutes
     gone = max(timedelta(0), now - job.started - _SLURM_LAGS)
     return job.gpus * max(0, job.minutes - int(gone.total_seconds()) // 60)
-
-
-def _bill(job: OpenJob, seconds: int, *, at: datetime, prices: PriceList) -> Bill | NoPrice:
-    """Of several types that Slurm may give, the dearest that has a price."""
-    kinds = job.kinds if job.gpus else ("",)
-    if job.gpus and not kinds:
-        kinds = tuple(name for name in prices.resources(at) if name != CPU)
-    found = [bill(_usage(job, kind, seconds), qos=job.qos, at=at, prices=prices) for kind in kinds]
-    priced = [one for one in found if isinstance(one, Bill)]
-    if not priced:
-        lacking = next((one for one in found if isinstance(one, NoPrice)), None)
-        return lacking or NoPrice("gpu")
-    return max(priced, key=lambda one: one.total)
 
 
 def _usage(job: OpenJob, kind: str, seconds: int) -> Usage:

@@ -4,8 +4,9 @@ No transaction is open across a call. A turn costs little while nothing changes:
 made anew when something was read or paid, and once a minute.
 """
 
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 DECIDE_AGAIN = timedelta(seconds=60)
+# A decision over a long queue may take at most this share of the time, and comes this soon.
+_SHARE, _LATEST = 5, timedelta(seconds=30)
 WATCHED = "watched"
 # A new job of a group that is shut: later than this after the write, the gate leaks.
 _TAKES_EFFECT = timedelta(seconds=60)
@@ -38,6 +41,7 @@ class Memory:
 
     pulse: tuple[object, ...] = ()
     decided_at: datetime | None = None
+    took_seconds: float = 0.0
     quiet: bool = False
     limits: gate_limits.Memory = field(default_factory=gate_limits.Memory)
 
@@ -79,6 +83,7 @@ def enforce(
     now: datetime,
     mode: Mode = Mode.ENFORCE,
     zone: tzinfo = UTC,
+    stopwatch: Callable[[], float] = time.monotonic,
 ) -> Report:
     """One turn. Nothing is written to Slurm before the site has prices, or in the mode `watch`;
     what the gate has set is taken back once the mode is no longer `enforce`."""
@@ -86,10 +91,12 @@ def enforce(
         pulse = gate_facts.pulse(session)
         if _is_quiet(memory, pulse, now=now):
             return Report()
+        began = stopwatch()
         facts = facts_of.read(session, cluster=cluster, zone=zone, now=now)
     if facts is None or facts.polled_at is None or not facts.groups:
         return Report()  # what runs, or who there is, is not known yet
     decisions = [decide(group, prices=facts.prices, now=now) for group in facts.groups]
+    memory.took_seconds = stopwatch() - began
     turn = _Turn(begin, broker, memory, now)
     if mode is Mode.ENFORCE:
         report = turn.enforce(decisions, facts)
@@ -101,7 +108,12 @@ def enforce(
 
 
 def _is_quiet(memory: Memory, pulse: tuple[object, ...], *, now: datetime) -> bool:
-    """Whether the last turn settled everything and nothing has happened since."""
+    """Whether the last turn settled everything and nothing has happened since, or it took so
+    long that another one has to wait."""
+    if memory.decided_at is not None:
+        pause = min(_LATEST, timedelta(seconds=_SHARE * memory.took_seconds))
+        if now - memory.decided_at < pause:
+            return True
     if not memory.quiet or memory.decided_at is None or pulse != memory.pulse:
         return False
     return now - memory.decided_at < DECIDE_AGAIN

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from gateway.core import gate
 from gateway.core.gate import Group, Member, Sending
@@ -17,6 +17,7 @@ from gateway.store import gate as gates
 from gateway.store import gate_facts, ledger, polls, prices, snapshot
 from gateway.store.gate import GateRow, HeldJob
 from gateway.store.gate_facts import JobRow
+from gateway.store.ledger import AccountRow
 from gateway.wire import messages as m
 
 if TYPE_CHECKING:
@@ -60,29 +61,42 @@ def read(session: "Session", *, cluster: str, zone: tzinfo, now: datetime) -> Fa
     members: dict[str, list[Member]] = defaultdict(list)
     for cap in gate_facts.caps(session, since=month_start(now, zone)):
         members[cap.group].append(Member(cap.user, cap.per_month - cap.spent))
-    found = []
-    for name in gate_facts.groups(session):
-        account = accounts.get(name)
-        found.append(
-            Group(
-                name=name,
-                pots=gate.usable(ledger.pots(session, name), now=now),
-                kept=kept.get(name, 0),
-                at_zero=AtZero(account.at_zero) if account else AtZero.HOLD,
-                overdraft=account.overdraft if account else 0,
-                warning_minutes=account.warning_minutes if account else _WARNING_MINUTES,
-                jobs=tuple(jobs.get(name, ())),
-                sending=tuple(sending.get(name, ())),
-                members=tuple(members.get(name, ())),
-            )
+    found = tuple(
+        Group(
+            name=name,
+            pots=gate.usable(ledger.pots(session, name), now=now),
+            kept=kept.get(name, 0),
+            jobs=tuple(jobs.get(name, ())),
+            sending=tuple(sending.get(name, ())),
+            members=tuple(members.get(name, ())),
+            **_rules(accounts.get(name)),
         )
+        for name in gate_facts.groups(session)
+    )
     return Facts(
         prices=price_list,
-        groups=tuple(found),
+        groups=found,
         jobs={row.id: row for row in rows},
         gates=gates.gates(session),
         held=gates.held_jobs(session),
         polled_at=polls.get(session, "queue").succeeded_at,
+    )
+
+
+class _Rules(TypedDict):
+    at_zero: AtZero
+    overdraft: int
+    warning_minutes: int
+
+
+def _rules(account: AccountRow | None) -> _Rules:
+    """Those of a group that never had credit are the ones an account begins with."""
+    if account is None:
+        return _Rules(at_zero=AtZero.HOLD, overdraft=0, warning_minutes=_WARNING_MINUTES)
+    return _Rules(
+        at_zero=AtZero(account.at_zero),
+        overdraft=account.overdraft,
+        warning_minutes=account.warning_minutes,
     )
 
 

@@ -152,19 +152,17 @@ def _step(target: Target, row: GateRow | None, there: tuple[Limits, ...] | None)
     if row and row.before and last and not row.closed and found.submit != last.submit:
         # The gate was open, so this limit was the site's own: somebody has set another.
         own = Limits(found.submit, own.run_minutes)
-    drifted = bool(
-        last
-        and row
-        and row.before
-        and found not in (last, limits_of(row.wanted))
-        and (row.closed or found.run_minutes != last.run_minutes)
-    )
-    return Step(target, own, _goal(target, own, found), found, drifted)
+    goal = _goal(target, own, found)
+    ours = row is not None and row.before and last is not None
+    drifted = bool(ours and row and goal != found and found not in (last, limits_of(row.wanted)))
+    return Step(target, own, goal, found, drifted)
 
 
 def _goal(target: Target, own: Limits, found: Limits) -> Limits:
     goal = target.ruling.limits(own)
-    if goal.run_minutes != own.run_minutes and keeps(found.run_minutes, goal.run_minutes):
+    least = target.ruling.run_least
+    near = keeps(found.run_minutes, goal.run_minutes, least=least)
+    if goal.run_minutes != own.run_minutes and near:
         return Limits(goal.submit, found.run_minutes)
     return goal
 

@@ -164,6 +164,7 @@ def enforce(context: Context) -> None:
         now=now,
         mode=context.gate,
         zone=context.zone,
+        stopwatch=context.stopwatch,
     )
     if report.acted:
         log.info(

@@ -265,13 +265,20 @@ def test_where_nothing_costs_there_is_no_cap():
     assert whole(decided(1, prices=free)).run_minutes is None
 
 
-def test_a_cap_in_slurm_stays_while_it_is_a_little_wide_and_never_while_it_is_tight():
+def test_a_cap_in_slurm_stays_while_it_is_nearly_right():
     assert keeps(100, 100)
     assert keeps(130, 100)
     assert not keeps(131, 100)
-    assert not keeps(99, 100)
     assert keeps(1100, 1000)
     assert not keeps(1101, 1000)
+    assert keeps(900, 1000)
+    assert not keeps(899, 1000)
     assert keeps(None, None)
     assert not keeps(None, 5)
     assert not keeps(5, None)
+
+
+def test_a_cap_in_slurm_is_never_too_tight_for_what_is_paid():
+    assert not keeps(999, 1000, least=1000)
+    assert keeps(990, 1000, least=900)
+    assert not keeps(899, 1000, least=900)

@@ -35,6 +35,7 @@ class Gated:
         self.broker = self.site.broker
         self.memory = enforce.Memory()
         self.plain = 0
+        self.stopwatch = lambda: 0.0
         one_credit_an_hour(begin)
 
     def turn(self, *, poll=True, seconds=10):
@@ -52,6 +53,7 @@ class Gated:
             memory=self.memory,
             now=self.site.now,
             mode=self.mode,
+            stopwatch=self.stopwatch,
         )
 
     def give(self, amount, group="nlp"):
@@ -174,6 +176,15 @@ def test_a_quiet_turn_asks_slurm_nothing(gated):
     gated.broker.now += timedelta(seconds=60)
     assert gated.again().decided
     assert gated.broker.calls[calls:] == ["group-limits"]
+
+
+def test_a_decision_that_takes_long_is_not_made_every_turn_but_within_half_a_minute(gated):
+    ticks = iter(range(0, 10_000, 10))
+    gated.stopwatch = lambda: float(next(ticks))
+    assert gated.turn().decided
+    gated.give(1)
+    assert not gated.turn(seconds=15).decided
+    assert gated.turn(seconds=15).decided
 
 
 def test_a_waiting_job_that_cannot_be_paid_is_held_and_starts_with_credit(gated):
