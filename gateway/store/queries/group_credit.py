@@ -97,5 +97,5 @@ def _days(since: datetime, until: datetime, zone: tzinfo) -> list[date]:
 
 def _quarter(session: Session) -> Any:
     if session.get_bind().dialect.name == "sqlite":
-        return cast(func.strftime("%s", mm.Entry.at), BigInteger) / _QUARTER
+        return cast(func.strftime("%s", mm.Entry.at), BigInteger) // _QUARTER
     return cast(func.floor(func.extract("epoch", mm.Entry.at) / _QUARTER), BigInteger)
