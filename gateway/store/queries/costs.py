@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, exists, false, func, or_, select
+from sqlalchemy import and_, bindparam, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from gateway.core.pots import PotKind
@@ -228,9 +228,11 @@ def default_group(session: Session, user: str) -> str | None:
 
 
 def _moves(session: Session, charge_ids: Sequence[int]) -> tuple[Move, ...]:
+    if not charge_ids:
+        return ()
     query = (
         select(mm.Entry.charge_id, mm.Entry.kind, func.sum(mm.Entry.amount), func.min(mm.Entry.at))
-        .where(mm.Entry.charge_id.in_(charge_ids) if charge_ids else false())
+        .where(mm.Entry.charge_id.in_(charge_ids))
         .where(mm.Entry.kind.in_(("correction", "refund", "refund_undone")))
         .group_by(mm.Entry.charge_id, mm.Entry.kind, mm.Entry.key)
         .order_by(func.min(mm.Entry.id))
