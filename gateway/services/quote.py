@@ -16,6 +16,7 @@ from gateway.core.policy import Reading
 from gateway.core.pots import Cover, Pot, PotKind
 from gateway.core.pricing import Bill, NoPrice, PriceList
 from gateway.core.quoting import Cheaper, Expected, Shape
+from gateway.services import budgets
 from gateway.store import ledger, prices
 from gateway.store.queries import run_times
 from gateway.store.uow import Begin
@@ -45,7 +46,8 @@ class NotYet:
 class Quote:
     """`worst` is the whole limit of every task at the list price, `cover` who pays it: that is
     held. `free` is what the group may spend now, `after` what is left then. `cap_left` is what
-    the member's own cap leaves this month, where there is one."""
+    the member's own cap leaves this month, where there is one; `stop` is the budget that stands
+    against the job."""
 
     group: str
     shape: Shape
@@ -58,6 +60,7 @@ class Quote:
     likely: Credits | None
     cheaper: tuple[Cheaper, ...]
     cap_left: Credits | None = None
+    stop: FieldProblem | None = None
 
     @property
     def held(self) -> Credits:
@@ -79,7 +82,7 @@ class Quote:
 
     @property
     def is_enough(self) -> bool:
-        return not self.missing and not self.over_cap
+        return not self.missing and not self.over_cap and self.stop is None
 
 
 def quote(
@@ -153,6 +156,7 @@ def quote_in(
             shape, worst.total, [*others, *_shorter(shape, before)], at=now, prices=price_list
         ),
         cap_left=_cap_left(session, group, user, since=month_start(now, zone)),
+        stop=_stop(session, group, worst.total, now=now),
     )
 
 
@@ -239,6 +243,14 @@ def _cap_left(session: "Session", group: str, user: str, *, since: datetime) -> 
     if cap is None:
         return None
     return Credits(cap - ledger.spent(session, group, user, since=since))
+
+
+def _stop(session: "Session", group: str, worst: int, *, now: datetime) -> FieldProblem | None:
+    found = budgets.barrier(session, group, worst, now=now)
+    if found is None:
+        return None
+    refused = budgets.refusal(*found)
+    return FieldProblem("group", refused.code, dict(refused.facts))
 
 
 def _paid(cover: Cover, pots: list[Pot]) -> tuple[Paid, ...]:

@@ -50,6 +50,7 @@ def quote(found: Quote) -> dict[str, Any]:
         "enough": found.is_enough,
         "missing": amount(found.missing),
         "cap_left": amount(found.cap_left),
+        "stopped": found.stop.code if found.stop else None,
         "cheaper": [
             {
                 "change": one.change,

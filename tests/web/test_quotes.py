@@ -9,7 +9,7 @@ import pytest
 
 from gateway.core.credits import MILLION
 from gateway.core.quoting import Shape
-from gateway.services import account, credit, prices
+from gateway.services import account, budgets, credit, prices
 from gateway.services import quote as quoting
 from gateway.store import prices as rows
 from gateway.testing import builders as b
@@ -131,6 +131,26 @@ def test_a_members_cap_is_said_before_and_after(priced: Site, filled: Fill) -> N
     answer = browser.post("/submit", filled())
     assert "your own limit of this month has CN¥300.00 left" in answer.text
     assert "Above your own" not in quote(priced.signed_in("nlp-2"), filled())
+
+
+def test_a_budget_that_would_stop_the_job_says_so_before(priced: Site, filled: Fill) -> None:
+    day = timedelta(days=1)
+    budgets.add(
+        "nlp",
+        "spring",
+        300 * MILLION,
+        starts=b.NOW - day,
+        ends=b.NOW + day,
+        begin=priced.begin,
+        now=b.NOW,
+    )
+    browser = priced.signed_in()
+    said = quote(browser, filled())
+    answer = browser.post("/submit", filled())
+    assert answer.status_code == 422
+    told = "The budget “spring” takes no new jobs at 100 percent. This job may cost CN¥336.00"
+    assert told in said
+    assert told in answer.text
 
 
 def test_cards_without_a_price_are_said_with_whom_to_ask(site: Site, filled: Fill) -> None:

@@ -16,6 +16,7 @@ from gateway.store.queries import costs
 from gateway.store.queries.costs import Credit
 from gateway.web.access import viewer
 from gateway.web.deps import deps
+from gateway.web.messages import shown
 from gateway.web.money import card_hours, money_text
 from gateway.web.money_texts import POT_KINDS
 from gateway.web.show import duration, limit_typed, minutes_words
@@ -231,7 +232,7 @@ def _no(found: Quote) -> str:
             over=money_text(found.over_cap),
             group=found.group,
         )
-    return ""
+    return shown(found.stop).text if found.stop else ""
 
 
 def _chosen(found: tuple[Cheaper, ...]) -> list[Cheaper]:
