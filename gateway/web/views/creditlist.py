@@ -68,7 +68,7 @@ def _heads(typed: Mapping[str, str], turned: bool) -> list[Head]:
     words = {
         "group": gettext("Group"),
         "available": gettext("Available"),
-        "held": gettext("Held"),
+        "held": gettext("Held for jobs"),
         "pending": gettext("Pending in review"),
         "overdrawn": gettext("Overdrawn by"),
         "last": gettext("Last charge"),
