@@ -11,9 +11,11 @@ import pytest
 
 from gateway.core.credits import MILLION
 from gateway.core.gate import Mode
+from gateway.core.notices import ALARMS
 from gateway.services import credit
 from gateway.store import gate as gates
-from gateway.store import ledger
+from gateway.store import ledger, notices
+from gateway.store import money_models as mm
 from gateway.store.uow import make_begin
 from gateway.testing.contracts import find_job
 from gateway.testing.database import database
@@ -129,6 +131,10 @@ class Site:
             rows = gates.gates(session)
         return len(rows) >= 3 and all(row.confirmed_at for row in rows.values())
 
+    def alarms(self):
+        with self.begin() as session:
+            return set(notices.open_keys(session, ALARMS))
+
     def turn_off(self):
         """What an administrator does who wants it gone."""
         self.context.gate = Mode.OFF
@@ -203,6 +209,49 @@ def test_a_waiting_job_that_nobody_can_pay_is_held_and_runs_when_credit_arrives(
     took = site.until(lambda: site.is_so(job, "RUNNING"))
     print(f"released and running after {took:.1f} s")
     assert site.until(site.is_refused)  # it has taken all there was
+
+
+def test_an_array_waits_whole_and_runs_whole(site):
+    full = site.sbatch("vision-1", *ALL_CARDS)
+    site.until(lambda: site.is_so(full, "RUNNING"))
+    array = site.sbatch("nlp-1", *ONE_CARD, "--time=60", "--array=0-3")
+    site.give(3)  # of 4
+    site.until(lambda: site.is_so(array, "PENDING", "JobHeldAdmin"))
+    site.cancel(full)
+    site.until(lambda: not site.is_so(full, "RUNNING"))
+    site.give(1)
+
+    def tasks_run():
+        tasks = [job for job in site.broker.queue().jobs if job.array_job_id == array]
+        return [job.state for job in tasks] == ["RUNNING"] * 4
+
+    site.until(tasks_run)
+
+
+def test_a_member_above_the_cap_is_shut_alone(site):
+    site.give(100)
+    with site.begin() as session:
+        session.add(mm.MemberCap(group=GROUP, user="nlp-1", per_month=MILLION))
+    site.until(lambda: site.limits(user="nlp-1") == (None, 60))
+    job = site.sbatch("nlp-1", *ONE_CARD, "--time=60")
+    site.until(lambda: site.is_so(job, "RUNNING"))
+    site.until(site.is_refused)
+    assert not site.is_refused("nlp-2")
+    assert site.limits()[0] is None
+
+
+def test_with_slurmdbd_away_an_alarm_is_told_and_goes_when_it_is_back(site):
+    site.until(site.is_refused)
+    site.give(5)
+    site.cluster.daemon("slurmdbd", "stop")
+    try:
+        took = site.until(lambda: site.alarms() == {"gate_unread"})
+        print(f"alarm after {took:.1f} s")
+        assert site.is_refused()  # what was set holds on
+    finally:
+        site.cluster.daemon("slurmdbd", "start")
+    took = site.until(lambda: not site.is_refused() and not site.alarms(), 120)
+    print(f"open after {took:.1f} s")
 
 
 def test_a_paid_submission_starts_though_its_hold_took_the_last_credit(site):
