@@ -8,6 +8,7 @@ from gateway.errors import GatewayError, Refused
 from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
 from gateway.web.money import money_text
 from gateway.web.money_texts import MONEY_ERRORS
+from gateway.web.planner_texts import PLANNER_ERRORS
 from gateway.web.show import minutes_words
 from gateway.web.slurm_texts import SLURM_TEXTS
 from gateway.web.texts import Lazy
@@ -17,6 +18,7 @@ TEXTS: Mapping[str, Lazy] = {
     **SLURM_TEXTS,
     **ERROR_TEXTS,
     **MONEY_ERRORS,
+    **PLANNER_ERRORS,
     **PROBLEM_TEXTS,
 }
 

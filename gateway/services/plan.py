@@ -1,0 +1,109 @@
+"""A training run planned with this site's cards and prices. Reads, writes nothing."""
+
+import tomllib
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gateway.core.credits import MILLION, Credits
+from gateway.core.planner.cards import Card, Cards, find, read_cards
+from gateway.core.planner.money import Rate
+from gateway.core.planner.plan import Ask, Plan, plan
+from gateway.core.pricing import Preempted, PriceList
+from gateway.errors import BadConfiguration, Refused
+from gateway.store import prices
+from gateway.store.prices import OfferRow
+from gateway.store.uow import Begin
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+_PERCENT = 100 * MILLION
+
+
+def load_cards(home: Path | None = None) -> Cards:
+    """The cards that are known, with those of the site's own cards.toml over them.
+
+    BadConfiguration names the file and every problem in it.
+    """
+    shipped = files("gateway.core.planner").joinpath("cards.toml").read_text()
+    found = read_cards(tomllib.loads(shipped))
+    own = home / "cards.toml" if home else None
+    if own is None or not own.exists():
+        return found
+    try:
+        return read_cards(tomllib.loads(own.read_text()), base=found)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, BadConfiguration) as error:
+        raise BadConfiguration(f"{own}: {error}") from error
+
+
+def plan_training(
+    ask: Ask,
+    *,
+    cards: Cards,
+    begin: Begin | None = None,
+    now: datetime,
+    resource: str | None = None,
+    typed: Sequence[Rate] = (),
+) -> Plan:
+    """With `typed` rates where there are some, else by the price list: `resource` in it, or what
+    the card is called there. Without either the cost is None. Refused, with the field."""
+    rates = tuple(typed)
+    if not rates and begin is not None:
+        with begin() as session:
+            rates = site_rates(session, find(ask.gpu, cards), resource=resource, now=now)
+    return plan(ask, cards=cards, rates=rates)
+
+
+def site_rates(
+    session: "Session", card: Card, *, resource: str | None, now: datetime
+) -> tuple[Rate, ...]:
+    """The list, each QoS with another factor, and the packages on offer; none without a price.
+    Refused: no_price, for a resource that somebody named."""
+    listed = prices.load(session)
+    names = (resource,) if resource else (card.name, *card.resources)
+    for name in names:
+        per_hour = listed.price(name, now)
+        if per_hour is not None:
+            sold = [row for row in prices.offers(session, now=now) if row.resource == name]
+            return _rates(per_hour, listed, sold, now)
+    if resource:
+        raise Refused("no_price", field="resource", resource=resource)
+    return ()
+
+
+def typed_rates(
+    per_hour: Credits, *, package_off: int | None = None, spot_off: int | None = None
+) -> tuple[Rate, ...]:
+    """From a price and discounts in millionths of a percent."""
+    if per_hour <= 0:
+        raise Refused("amount_not_positive", field="price")
+    found = [Rate("normal", "list", per_hour)]
+    for kind, off in (("package", package_off), ("spot", spot_off)):
+        if off is not None:
+            found.append(Rate(kind, kind, per_hour, _factor(f"{kind}_off", off)))
+    return tuple(found)
+
+
+def _rates(
+    per_hour: Credits, listed: PriceList, sold: Sequence[OfferRow], now: datetime
+) -> tuple[Rate, ...]:
+    found = [Rate("normal", "list", per_hour)]
+    for qos in sorted({row.qos for row in listed.terms if row.starts <= now}):
+        factor = listed.factor_millionths(qos, now)
+        # A QoS that costs less is taken to be one whose jobs are preempted.
+        kind = "spot" if factor < MILLION else "normal"
+        free = listed.preempted(qos, now) is Preempted.FREE
+        if factor != MILLION:
+            found.append(Rate(kind, qos, per_hour, factor, free))
+    found += [Rate("package", row.name, Credits(row.per_hour)) for row in sold]
+    return tuple(found)
+
+
+def _factor(field: str, off: int) -> int:
+    """A discount of hundred percent is no price."""
+    if not 0 <= off < _PERCENT:
+        raise Refused("plan_discount", field=field)
+    return MILLION - off // 100
