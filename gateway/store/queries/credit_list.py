@@ -13,10 +13,12 @@ from gateway.store.models import AssociationNow
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group of Slurm or of the ledger. `closed`: its gate is shut."""
+    """A group of Slurm or of the ledger. `available` leaves out what lies in packages and what is
+    committed; `closed`: its gate is shut."""
 
     group: str
     available: int
+    in_packages: int
     held: int
     pending: int
     in_review: int
@@ -30,7 +32,9 @@ def group_lines(session: Session, *, now: datetime, search: str = "") -> list[Gr
     """By name; `search` is a part of the name."""
     in_slurm = set(session.scalars(select(AssociationNow.account).distinct()))
     last = _last_charges(session)
-    pots, balances = _pots(session, now), _balances(session)
+    pots, packages = _pots(session, now, packages=False), _pots(session, now, packages=True)
+    balances = _balances(session)
+    committed = _sums(session, mm.Account.group, mm.Account.committed)
     held = _sums(session, mm.Hold.group, mm.Hold.amount, mm.Hold.closed_at.is_(None))
     pending = _sums(session, mm.Charge.group, mm.Charge.pending, mm.Charge.state == "review")
     closed = set(session.scalars(select(mm.Gate.group).where(mm.Gate.user == "", mm.Gate.closed)))
@@ -38,7 +42,8 @@ def group_lines(session: Session, *, now: datetime, search: str = "") -> list[Gr
     return [
         GroupLine(
             group=name,
-            available=pots.get(name, 0),
+            available=pots.get(name, 0) - committed.get(name, (0, 0))[0],
+            in_packages=packages.get(name, 0),
             held=held.get(name, (0, 0))[0],
             pending=pending.get(name, (0, 0))[0],
             in_review=pending.get(name, (0, 0))[1],
@@ -81,9 +86,11 @@ def _last_charges(session: Session) -> dict[str, datetime | None]:
     return {row[0]: row[1] for row in session.execute(select(mm.Account.group, newest))}
 
 
-def _pots(session: Session, now: datetime) -> dict[str, int]:
+def _pots(session: Session, now: datetime, *, packages: bool) -> dict[str, int]:
+    """What may be drawn now: of packages, or of all else."""
+    kind = (mm.Pot.kind == "package") if packages else (mm.Pot.kind != "package")
     is_open = or_(mm.Pot.expires.is_(None), mm.Pot.expires > now)
-    sums = _sums(session, mm.Pot.group, mm.Pot.left, mm.Pot.starts <= now, is_open)
+    sums = _sums(session, mm.Pot.group, mm.Pot.left, mm.Pot.starts <= now, is_open, kind)
     return {name: amount for name, (amount, _) in sums.items()}
 
 

@@ -125,7 +125,7 @@ def build(viewer: Viewer, group: str) -> GroupPage:
         name=group,
         rights=rights,
         have=have,
-        in_packages=_in_packages(have, now),
+        in_packages=in_packages(have, now),
         overdrawn=max(0, -sum(pot.left for pot in have.pots if pot.kind == PotKind.BALANCE)),
         gate=gate_words(gate),
         shut=gate is not None and gate.closed,
@@ -139,7 +139,7 @@ def build(viewer: Viewer, group: str) -> GroupPage:
     )
 
 
-def _in_packages(have: Balance, now: datetime) -> int:
+def in_packages(have: Balance, now: datetime) -> int:
     """What only jobs of one GPU type may use: the head of the page leaves it out as well."""
     return sum(
         pot.left
@@ -149,18 +149,17 @@ def _in_packages(have: Balance, now: datetime) -> int:
     )
 
 
-def own(viewer: Viewer) -> list[tuple[Own, Balance]]:
-    """A person's spend in each of their groups, with what the group has."""
+def own(viewer: Viewer) -> list[tuple[Own, Balance, int]]:
+    """A person's spend in each of their groups, with what the group has, and in packages."""
     now = deps().clock()
     month = month_start(now, deps().settings.timezone)
+    found = []
     with deps().read() as session:
-        return [
-            (
-                _own(session, viewer, group, credit.caps(session, group), since=month),
-                balances.balance(session, group, now=now),
-            )
-            for group in viewer.groups
-        ]
+        for group in viewer.groups:
+            mine = _own(session, viewer, group, credit.caps(session, group), since=month)
+            have = balances.balance(session, group, now=now)
+            found.append((mine, have, in_packages(have, now)))
+    return found
 
 
 def pot_view(pot: PotRow, now: datetime) -> PotView:

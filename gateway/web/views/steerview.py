@@ -59,7 +59,7 @@ class Choice:
 class SteerPage:
     name: str
     rights: GroupRights
-    have: Balance
+    available: int
     free: int
     caps: list[CapLine]
     offers: list[OfferRow]
@@ -93,7 +93,7 @@ def build(name: str, shown: MoneyForm | None = None, *, loan_id: int | None = No
     return SteerPage(
         name=name,
         rights=group_rights(viewer(), name),
-        have=have,
+        available=have.available - groupview.in_packages(have, now),
         free=free_to_spend(have),
         caps=[CapLine(user, most, spent.get(user, 0)) for user, most in sorted(caps.items())],
         offers=offers,
