@@ -5,125 +5,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
 
 from gateway.core.credits import MILLION
 from gateway.core.gate import Mode
-from gateway.core.ledger import EntryKind, NewEntry
-from gateway.errors import BrokerRefused, BrokerSilent
-from gateway.services import act, credit, enforce, gate_checks
-from gateway.services.submit import InvalidAsk
+from gateway.errors import BrokerRefused
+from gateway.services import enforce, gate_checks
 from gateway.services.verify import verify
 from gateway.store import gate as gates
 from gateway.store import ledger
 from gateway.store import money_models as mm
 from gateway.store.queries import gates as queries
 from gateway.testing.fakebroker import FakeBroker
-from gateway.testing.money import balance, one_credit_an_hour
-from gateway.testing.portal import ASK, CLUSTER, portal
-from gateway.wire import messages as m
-
-ONE_HOUR = replace(ASK, nodes="1", nproc_per_node="1", time_limit="01:00:00")  # worth 1
-
-
-class Gated:
-    """The portal with its gate, on a site with prices; `turn` is the worker's."""
-
-    def __init__(self, begin, *, mode=Mode.ENFORCE):
-        self.begin, self.mode = begin, mode
-        self.site = portal(begin)
-        self.broker = self.site.broker
-        self.memory = enforce.Memory()
-        self.plain = 0
-        self.stopwatch = lambda: 0.0
-        one_credit_an_hour(begin)
-
-    def turn(self, *, poll=True, seconds=10):
-        self.broker.advance(seconds)
-        if poll:
-            self.site.poll()
-        return self.again()
-
-    def again(self):
-        return enforce.enforce(
-            begin=self.begin,
-            read=self.begin,
-            broker=self.broker,
-            cluster=CLUSTER,
-            memory=self.memory,
-            now=self.site.now,
-            mode=self.mode,
-            stopwatch=self.stopwatch,
-        )
-
-    def give(self, amount, group="nlp"):
-        credit.top_up(group, int(amount * MILLION), begin=self.begin, now=self.site.now)
-
-    def sbatch(self, user="nlp-1", *, minutes=60, gpus=1, group="nlp", **values):
-        """Past the portal: its mark is nobody's submission."""
-        self.plain += 1
-        facts = {
-            "token": f"{self.plain:032x}",
-            "user": user,
-            "name": "plain",
-            "account": group,
-            "partition": "a100",
-            "qos": "normal",
-            "nodes": 1,
-            "gpus_per_node": gpus,
-            "gpu_type": "a100",
-            "cpus_per_task": 1,
-            "time_limit_minutes": minutes,
-            "working_directory": f"/home/{user}",
-            "output": "%j.out",
-            "script": "#!/bin/sh\nsleep 1\n",
-        }
-        return self.broker.submit(m.SubmitRequest(**(facts | values))).job_id
-
-    def fill(self):
-        """All cards of a100, by another group."""
-        self.give(10_000, "vision")
-        for _ in range(4):
-            self.sbatch("vision-1", group="vision", gpus=8, minutes=600)
-        self.broker.advance(1)
-
-    def limits(self, group="nlp", user=None):
-        found = self.broker.limits[(group, user)]
-        return found.grp_submit_jobs, found.grp_gpu_run_minutes
-
-    def own(self, *, submit=None, minutes=None, group="nlp"):
-        """Somebody with sacctmgr."""
-        before = self.broker.limits[(group, None)]
-        self.broker.limits[(group, None)] = replace(
-            before, grp_submit_jobs=submit, grp_gpu_run_minutes=minutes
-        )
-
-    def job(self, slurm_id):
-        return self.broker.jobs[slurm_id]
-
-    def row(self, group="nlp", user=""):
-        with self.begin() as session:
-            return gates.gate(session, group, user)
-
-    def held(self):
-        with self.begin() as session:
-            return [one.slurm_id for one in gates.held_jobs(session).values()]
-
-    def told(self, *, gone=False):
-        with self.begin() as session:
-            query = select(mm.Notice.key).order_by(mm.Notice.key)
-            if not gone:
-                query = query.where(mm.Notice.gone_at.is_(None))
-            return list(session.scalars(query))
-
-    def rules(self, group="nlp", **values):
-        with self.begin() as session:
-            ledger.lock(session, [group], now=self.site.now)
-            ledger.set_rules(session, group, **values)
-
-    def cap(self, user, per_month, group="nlp"):
-        with self.begin() as session:
-            session.add(mm.MemberCap(group=group, user=user, per_month=int(per_month * MILLION)))
+from gateway.testing.gated import ONE_HOUR, Gated
+from gateway.testing.money import balance
 
 
 @pytest.fixture
@@ -185,76 +79,6 @@ def test_a_decision_that_takes_long_is_not_made_every_turn_but_within_half_a_min
     gated.give(1)
     assert not gated.turn(seconds=15).decided
     assert gated.turn(seconds=15).decided
-
-
-def test_a_waiting_job_that_cannot_be_paid_is_held_and_starts_with_credit(gated):
-    gated.fill()
-    job = gated.sbatch()
-    gated.turn()
-    assert gated.job(job).held_by_admin
-    with gated.begin() as session:
-        (line,) = queries.held(session, "nlp")
-        assert queries.why_held(session, line.job_id) == "not_enough_credit"
-        assert queries.why_held(session, line.job_id + 1) is None
-    assert line.slurm_id == job
-    assert "gate_held:nlp" in gated.told()
-    gated.turn()
-    assert gated.broker.calls.count("hold-admin") == 1
-    gated.give(1)
-    gated.turn()
-    assert not gated.job(job).held_by_admin
-    assert gated.held() == []
-    gated.broker.finish(1)
-    assert gated.job(job).state == "RUNNING"
-    gated.turn()
-    assert "gate_held:nlp" not in gated.told()
-
-
-def test_a_hold_that_is_not_ours_is_left_alone(gated):
-    gated.fill()
-    own, admins = gated.sbatch(), gated.sbatch()
-    gated.broker.hold(own, user="nlp-1")
-    gated.broker.hold_admin(admins, user="nlp-1")
-    gated.turn()
-    gated.give(10)
-    gated.turn()
-    assert gated.held() == []
-    assert gated.job(own).eligible is None
-    assert gated.job(admins).held_by_admin
-
-
-def test_a_paid_submission_starts_though_its_hold_took_the_last_credit(gated):
-    gated.give(1)
-    gated.turn()
-    gated.site.submit(ONE_HOUR)
-    gated.turn()
-    assert gated.limits() == (0, 60)
-    assert [job.state for job in gated.broker.jobs.values()] == ["RUNNING"]
-
-
-def test_a_burst_between_two_turns_starts_no_more_than_the_credit_pays(gated):
-    gated.give(2)
-    gated.turn()
-    for _ in range(8):
-        gated.sbatch()
-    gated.broker.advance(5)
-    assert [job.state for job in gated.broker.jobs.values()].count("RUNNING") == 2
-    gated.turn()
-    assert len(gated.held()) == 6
-    assert gated.limits()[0] == 0
-
-
-def test_what_plain_jobs_may_cost_is_not_offered_to_the_portal(gated):
-    gated.give(3)
-    gated.turn()
-    gated.sbatch(minutes=120)
-    gated.turn()
-    with gated.begin() as session:
-        account = ledger.account(session, "nlp")
-    assert account.committed == 2 * MILLION
-    gated.site.submit(ONE_HOUR, key="fits")
-    with pytest.raises(InvalidAsk):
-        gated.site.submit(ONE_HOUR, key="does-not")
 
 
 def test_a_submission_that_meets_a_shut_gate_is_let_through(gated):
@@ -416,86 +240,6 @@ def test_killed_at_any_call_and_run_again_it_comes_to_the_same(begin, number, ac
     assert not [key for key in gated.told(gone=True) if "drift" in key]
 
 
-def test_killed_between_the_hold_and_its_note_the_job_is_known_for_ours(gated):
-    gated.fill()
-    job = gated.sbatch()
-    gated.broker.silent_after_next()
-    real = gated.broker.set_group_limits
-    gated.broker.set_group_limits = lambda asked: after_limits(gated, real, asked)
-    gated.turn()
-    gated.broker.set_group_limits = real
-    gated.turn()
-    assert gated.held() == [job]
-    gated.give(1)
-    gated.turn()
-    assert not gated.job(job).held_by_admin
-
-
-def after_limits(gated, real, asked):
-    """Limits are no matter of this test: the fault is for the hold."""
-    faults, gated.broker._faults = gated.broker._faults, []
-    try:
-        return real(asked)
-    finally:
-        gated.broker._faults = faults
-
-
-def spend(gated, amount, group="nlp"):
-    """As a correction does: the balance goes below zero."""
-    with gated.begin() as session:
-        pots = ledger.lock(session, [group], now=gated.site.now)[group]
-        ledger.post(
-            session,
-            [
-                NewEntry(
-                    gated.site.now,
-                    pots[0].id,
-                    group,
-                    EntryKind.CORRECTION,
-                    -int(amount * MILLION),
-                    "test:1",
-                )
-            ],
-        )
-
-
-def test_at_zero_a_running_job_gets_a_last_stretch_once(gated):
-    gated.give(10)
-    gated.rules(at_zero="stop", warning_minutes=15)
-    gated.turn()
-    job = gated.sbatch(minutes=600)
-    gated.turn(seconds=600)
-    assert gated.job(job).time_limit_minutes == 600
-    spend(gated, 20)
-    report = gated.turn()
-    assert report.jobs.stopped == 1
-    limit = gated.job(job).time_limit_minutes
-    assert 10 + 15 <= limit <= 12 + 15
-    gated.turn(seconds=300)
-    assert gated.job(job).time_limit_minutes == limit
-    assert [key for key in gated.told() if key.startswith("gate_stop:")]
-    gated.broker.advance(1200)
-    assert gated.job(job).state == "TIMEOUT"
-    gated.turn()
-    gated.site.ingest()
-    gated.site.settle()
-    gated.turn()
-    assert not [key for key in gated.told() if key.startswith("gate_stop:")]
-
-
-@pytest.mark.parametrize("at_zero", ["hold", "finish"])
-def test_at_zero_other_rules_let_it_run(gated, at_zero):
-    gated.give(10)
-    gated.rules(at_zero=at_zero, overdraft=100 * MILLION)
-    gated.turn()
-    job = gated.sbatch(minutes=600)
-    gated.turn()
-    spend(gated, 20)
-    gated.turn()
-    assert gated.job(job).time_limit_minutes == 600
-    assert gated.job(job).state == "RUNNING"
-
-
 def test_a_member_above_the_cap_is_shut_alone_and_opened_when_it_goes(gated):
     gated.give(100)
     gated.cap("nlp-1", 1)
@@ -577,93 +321,6 @@ def test_cards_that_nobody_priced_are_told_to_the_administrators(gated):
     gated.turn()
     assert "gate_no_price:a100" in gated.told()
     assert gated.limits()[0] is None
-
-
-def test_a_job_that_ended_counts_until_it_is_charged(gated):
-    gated.give(1)
-    gated.turn()
-    job = gated.sbatch()
-    gated.turn(seconds=1800)
-    gated.broker.finish(job)
-    gated.turn()
-    with gated.begin() as session:
-        committed = ledger.account(session, "nlp").committed
-    assert 400_000 < committed < 600_000
-    gated.site.ingest()
-    gated.turn()
-    gated.site.settle()
-    gated.turn()
-    with gated.begin() as session:
-        assert ledger.account(session, "nlp").committed == 0
-    assert 400_000 < balance(gated.begin, "nlp") < 600_000
-
-
-# --- a longer limit ---
-
-
-def longer(gated, minutes):
-    job_id = gated.site.jobs()[-1].id
-    act.act(
-        job_id,
-        "set_time_limit",
-        viewer=gated.site.viewer,
-        begin=gated.begin,
-        broker=gated.broker,
-        now=gated.site.now,
-        minutes=minutes,
-    )
-
-
-@pytest.fixture
-def waiting(gated):
-    """A paid job that waits for cards, with 2 left beside its hold of 1."""
-    gated.fill()
-    gated.give(3)
-    gated.turn()
-    gated.site.submit(ONE_HOUR)
-    gated.turn()
-    return gated
-
-
-def test_a_longer_limit_is_held_for_first(waiting):
-    longer(waiting, 120)
-    assert balance(waiting.begin, "nlp") == MILLION
-    assert max(job.time_limit_minutes for job in waiting.broker.jobs.values()) >= 120
-    longer(waiting, 60)
-    longer(waiting, 120)  # was held for already
-    assert balance(waiting.begin, "nlp") == MILLION
-    waiting.turn()
-    assert waiting.held() == []
-
-
-def test_a_longer_limit_that_cannot_be_paid_is_refused_before_slurm_is_asked(waiting):
-    with pytest.raises(act.Refused) as refused:
-        longer(waiting, 600)
-    assert refused.value.code == "not_enough_credit"
-    assert "set-time-limit" not in waiting.broker.calls
-    assert balance(waiting.begin, "nlp") == 2 * MILLION
-
-
-def test_a_refusal_by_slurm_gives_it_back_and_silence_does_not(waiting):
-    waiting.broker.refuse_next("time_limit_raise")
-    with pytest.raises(BrokerRefused):
-        longer(waiting, 120)
-    assert balance(waiting.begin, "nlp") == 2 * MILLION
-    waiting.broker.silent_after_next()
-    with pytest.raises(BrokerSilent):
-        longer(waiting, 120)
-    assert balance(waiting.begin, "nlp") == MILLION
-    assert verify(read=waiting.begin).broken == ()
-
-
-def test_a_limit_that_was_raised_past_the_portal_is_held_behind_the_gate(waiting):
-    job = max(waiting.broker.jobs)
-    waiting.broker.set_time_limit(job, user="nlp-1", minutes=600)
-    waiting.turn()
-    assert waiting.held() == [job]
-    waiting.broker.set_time_limit(job, user="nlp-1", minutes=60)
-    waiting.turn()
-    assert waiting.held() == []
 
 
 # --- what Slurm counts ---
