@@ -53,6 +53,39 @@ class ReviewRow:
     decision: dict[str, Any] | None
 
 
+_EVIDENCE = (
+    mm.Charge.id,
+    Run.id,
+    Job.id,
+    Run.slurm_id,
+    Run.cluster,
+    Run.group,
+    Run.user,
+    Job.name,
+    Run.partition,
+    Run.qos,
+    mm.Charge.reason,
+    mm.Charge.state,
+    mm.Charge.amount,
+    mm.Charge.pending,
+    mm.Charge.at,
+    Run.state,
+    Run.start_time,
+    Run.end_time,
+    Run.elapsed_seconds,
+    Run.seen_until,
+    Job.seen_at,
+    Job.time_limit_minutes,
+    Run.nodes,
+    Run.gpus,
+    Job.gpus,
+    Job.gpu_type,
+    Run.alloc_tres,
+    Run.node_list,
+    mm.Charge.decision,
+)
+
+
 def waiting(
     session: Session,
     *,
@@ -62,37 +95,7 @@ def waiting(
 ) -> list[ReviewRow]:
     """The review, oldest first; also charges on which a corrected record threw a doubt."""
     query = (
-        select(
-            mm.Charge.id,
-            Run.id,
-            Job.id,
-            Run.slurm_id,
-            Run.cluster,
-            Run.group,
-            Run.user,
-            Job.name,
-            Run.partition,
-            Run.qos,
-            mm.Charge.reason,
-            mm.Charge.state,
-            mm.Charge.amount,
-            mm.Charge.pending,
-            mm.Charge.at,
-            Run.state,
-            Run.start_time,
-            Run.end_time,
-            Run.elapsed_seconds,
-            Run.seen_until,
-            Job.seen_at,
-            Job.time_limit_minutes,
-            Run.nodes,
-            Run.gpus,
-            Job.gpus,
-            Job.gpu_type,
-            Run.alloc_tres,
-            Run.node_list,
-            mm.Charge.decision,
-        )
+        select(*_EVIDENCE)
         .join(Run, Run.id == mm.Charge.run_id)
         .join(Job, Job.id == Run.job_id)
         .where(mm.Charge.reason.is_not(None))

@@ -143,7 +143,12 @@ def _run(number: int, job_id: int, slurm_id: int, until: datetime) -> tuple[Any,
         "exit_code": 0,
         "exit_signal": 0,
     }
-    job = shared | {
+    return _job(shared, job_id, name), _run_of(shared, job_id, seconds)
+
+
+def _job(shared: dict[str, Any], job_id: int, name: str) -> dict[str, Any]:
+    start, end, kind = shared["start_time"], shared["end_time"], shared["partition"]
+    return shared | {
         "id": job_id,
         "uid": 20001,
         "name": name,
@@ -158,7 +163,11 @@ def _run(number: int, job_id: int, slurm_id: int, until: datetime) -> tuple[Any,
         "seen_at": end,
         "left_queue_at": end,
     }
-    run = shared | {
+
+
+def _run_of(shared: dict[str, Any], job_id: int, seconds: int) -> dict[str, Any]:
+    kind, gpus = shared["partition"], shared["gpus"]
+    return shared | {
         "job_id": job_id,
         "elapsed_seconds": seconds,
         "suspended_seconds": 0,
@@ -167,7 +176,6 @@ def _run(number: int, job_id: int, slurm_id: int, until: datetime) -> tuple[Any,
         "restarts": 0,
         "to_settle": True,
     }
-    return job, run
 
 
 def _in_review(begin: Begin, now: datetime) -> int:

@@ -37,7 +37,10 @@ def statement(name: str) -> ResponseReturnValue:
     with deps().read() as session:
         rights = groupview.rights_in(session, viewer(), name)
         view = statementview.build(session, wanted)
-    return render_template("pages/statement.html", page=view, name=name, rights=rights)
+    sees = viewer().may(Permission.SEE_ALL_CREDIT)
+    return render_template(
+        "pages/statement.html", page=view, name=name, rights=rights, sees_charges=sees
+    )
 
 
 @bp.get("/group/<name>/statement/print")
@@ -48,7 +51,7 @@ def statement_print(name: str) -> ResponseReturnValue:
     with deps().read() as session:
         groupview.rights_in(session, viewer(), name)
         view = statementview.build(session, wanted, limit=statementview.MOST_PRINTED)
-    return render_template("pages/statement_print.html", page=view, name=name)
+    return render_template("pages/statement_print.html", page=view, name=name, sees_charges=False)
 
 
 @bp.get("/group/<name>/statement.csv")
@@ -69,7 +72,8 @@ def statement_csv(name: str) -> ResponseReturnValue:
             kinds=wanted.kinds,
         )
     lines = "".join(statementview.csv_lines(rows, totals, wanted))
-    return Response(lines, mimetype="text/csv", headers={"Content-Disposition": "attachment"})
+    name_of_file = f'attachment; filename="statement-{wanted.month}.csv"'
+    return Response(lines, mimetype="text/csv", headers={"Content-Disposition": name_of_file})
 
 
 @bp.get("/me/credit")
