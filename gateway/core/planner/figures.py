@@ -20,6 +20,7 @@ class Source(StrEnum):
     PRICE_LIST = "price_list"
     ZERO = "zero"  # arXiv 1910.02054
     DEEPSPEED = "deepspeed"  # its memory estimator
+    DEEPSPEED_BUCKET = "deepspeed_bucket"
     TORCH_AMP = "torch_amp"
     TORCH_DDP = "torch_ddp"
     TORCH_FSDP = "torch_fsdp"

@@ -136,7 +136,7 @@ def _buffers(model: Model, setup: Setup) -> tuple[tuple[str, Figure], ...]:
         found.append(("buckets", figure))
     if kind.bucket_elements:
         value = width * min(kind.bucket_elements, float(model.params))
-        found.append(("buckets", exactly(value, f"{width} min(P, 5e8)", Source.DEEPSPEED)))
+        found.append(("buckets", exactly(value, f"{width} min(P, 5e8)", Source.DEEPSPEED_BUCKET)))
     return tuple(found)
 
 

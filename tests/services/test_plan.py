@@ -1,0 +1,103 @@
+"""A plan with this site's cards, price list, QoS terms and packages."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gateway.core.credits import MILLION, parse_credits
+from gateway.errors import BadConfiguration, Refused
+from gateway.services import prices
+from gateway.services.plan import load_cards, plan_training, typed_rates
+from gateway.testing.planner_samples import CARDS, ask
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def planned(begin, **given):
+    resource = given.pop("resource", None)
+    return plan_training(ask(**given), cards=CARDS, begin=begin, now=NOW, resource=resource)
+
+
+@pytest.fixture
+def priced(begin):
+    """3.50 a card-hour since yesterday, spot at 0.82, a package at 3.15, and 9.00 from tomorrow."""
+    day = timedelta(days=1)
+    for per_hour, starts in (("3.5", NOW - day), ("9", NOW + day)):
+        prices.set_price("a100", per_hour, starts=starts, begin=begin, now=NOW, backdated=True)
+    prices.set_terms("spot", "0.82", begin=begin, now=NOW)
+    prices.set_terms("urgent", "1.5", begin=begin, now=NOW)
+    prices.add_offer("week", "a100", "3.15", begin=begin, now=NOW)
+    return begin
+
+
+def test_a_site_without_prices_gets_a_plan_without_a_cost(begin):
+    found = planned(begin)
+    assert found.cost is None
+    assert found.speed.hours.value == pytest.approx(69, abs=0.5)
+
+
+def test_the_list_each_qos_and_each_package_are_compared(priced):
+    cost = planned(priced).cost
+    kinds = {one.rate.name: one.rate.kind for one in cost.offers}
+    assert kinds == {"list": "normal", "spot": "spot", "urgent": "normal", "week": "package"}
+    by_name = {one.rate.name: one for one in cost.offers}
+    assert by_name["list"].rate.per_hour == parse_credits("3.5")
+    assert by_name["spot"].waste > by_name["list"].waste
+
+
+def test_a_package_draws_at_its_own_price(priced):
+    (week,) = [one for one in planned(priced).cost.offers if one.rate.name == "week"]
+    assert (week.rate.per_hour, week.rate.factor_millionths) == (parse_credits("3.15"), MILLION)
+
+
+def test_a_qos_whose_preempted_runs_are_free_is_told(begin):
+    prices.set_price("a100-80g", "3.5", begin=begin, now=NOW)
+    prices.set_terms("spot", "0.82", preempted="free", begin=begin, now=NOW)
+    assert "preempted_is_free" in {one.code for one in planned(begin).notices}
+
+
+def test_the_resource_can_be_named(priced):
+    prices.set_price("big", "8.2", begin=priced, now=NOW)
+    cost = planned(priced, resource="big").cost
+    assert cost.offers[0].rate.per_hour == parse_credits("8.2")
+    assert all(one.rate.kind != "package" for one in cost.offers)
+    with pytest.raises(Refused) as refused:
+        planned(priced, resource="none")
+    assert (refused.value.code, refused.value.field) == ("no_price", "resource")
+
+
+def test_typed_rates_count_before_the_list(priced):
+    typed = typed_rates(parse_credits("9"), spot_off=18 * MILLION, package_off=10 * MILLION)
+    found = plan_training(ask(), cards=CARDS, begin=priced, now=NOW, typed=typed)
+    assert [one.rate.factor_millionths for one in found.cost.offers] == [MILLION, 900_000, 820_000]
+
+
+@pytest.mark.parametrize("off", [-1, 100 * MILLION, 250 * MILLION])
+def test_a_discount_of_everything_is_refused(off):
+    with pytest.raises(Refused) as refused:
+        typed_rates(parse_credits("9"), spot_off=off)
+    assert (refused.value.code, refused.value.field) == ("plan_discount", "spot_off")
+
+
+def test_a_free_price_is_refused():
+    with pytest.raises(Refused):
+        typed_rates(parse_credits("0"))
+
+
+def test_the_sites_own_cards_come_on_top(tmp_path):
+    assert load_cards(tmp_path).keys() == load_cards().keys()
+    (tmp_path / "cards.toml").write_text("[cards.a100-80g]\nmeasured_mfu = 0.47\n")
+    assert load_cards(tmp_path)["a100-80g"].measured_mfu == 0.47
+
+
+@pytest.mark.parametrize("text", ["[cards.mine]\nmemory_gb = 1\n", "[cards", "[cards.x]\ny = 1\n"])
+def test_a_wrong_card_file_is_named(tmp_path, text):
+    (tmp_path / "cards.toml").write_text(text)
+    with pytest.raises(BadConfiguration, match=r"cards\.toml"):
+        load_cards(tmp_path)
+
+
+def test_a_card_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "cards.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadConfiguration, match=r"cards\.toml"):
+        load_cards(tmp_path)
