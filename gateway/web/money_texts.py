@@ -17,7 +17,6 @@ MONEY_ERRORS = {
     "amount_not_positive": _l("Type more than zero."),
     "amount_is_zero": _l("Type another amount than zero."),
     "bad_name": _l("Letters, digits and . _ : - only, beginning with a letter or digit."),
-    "bad_reason": _l("Small letters, digits and _ only, beginning with a letter."),
     "carry_over_out_of_range": _l("From 0 to 100 percent."),
     "expires_before_start": _l("Choose a day to come."),
     "days_out_of_range": _l("From 1 to 3660 days."),
@@ -49,7 +48,6 @@ MONEY_ERRORS = {
     "no_cards": _l("Say how many cards of which type, or choose to charge nothing."),
     "bad_day": _l("Choose a day."),
     "bad_moment": _l("Type a date and a time."),
-    "not_a_share": _l("Type a whole number from 0 to 100."),
     "not_minutes": _l("Type minutes from 0 to 10080."),
 }
 

@@ -69,6 +69,17 @@ def test_a_translation_has_the_gaps_of_its_text(catalogue: Catalog) -> None:
             assert set(_GAP.findall(ids[-1])) == set(_GAP.findall(str(texts[-1]))), message.id
 
 
+def test_a_translation_has_no_percent_sign_where_its_text_has_none(catalogue: Catalog) -> None:
+    """Templates fill the gaps of every text: a sign that opens no gap breaks the page."""
+    for message in catalogue:
+        ids = message.id if isinstance(message.id, tuple) else (message.id,)
+        texts = message.string if isinstance(message.string, tuple) else (message.string,)
+        if message.id and "%" not in ids[-1]:
+            assert not any("%" in str(text) for text in texts), message.id
+        left = re.sub(r"%\(\w+\)[sd]|%%", "", str(texts[-1]))
+        assert not message.id or "%" not in left, message.id
+
+
 def test_the_languages_on_offer_have_a_catalogue() -> None:
     folder = ROOT / "gateway/web/translations"
     assert {path.name for path in folder.iterdir() if path.is_dir()} | {"en"} == set(i18n.LANGUAGES)
