@@ -36,7 +36,7 @@ def money(amount: int | None) -> Markup | str:
     shown = money_text(amount)
     if amount % _CENT == 0:
         return Markup('<data value="{}">{}</data>').format(exact, shown)
-    title = _written(amount, exact=True)
+    title = f"{exact} {deps().settings.currency}"
     return Markup('<data value="{}" title="{}">{}</data>').format(exact, title, shown)
 
 
