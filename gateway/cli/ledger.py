@@ -23,6 +23,7 @@ from gateway.cli.output import (
     table,
 )
 from gateway.core.credits import MILLION
+from gateway.services import review
 from gateway.services.verify import verify as prove
 from gateway.store.queries import balances
 from gateway.store.queries.balances import Balance, PotRow
@@ -35,6 +36,16 @@ def ledger() -> None:
 
 for command in (statement, close, elsewhere):
     ledger.add_command(command)
+
+
+@ledger.command("release-hold")
+@click.argument("hold_id", type=int, metavar="ID")
+@said
+def release_hold(hold_id: int) -> None:
+    """Give back what is held for a job that Slurm lost before it ran."""
+    with database() as begin:
+        review.release_lost(hold_id, begin=begin, now=now())
+    click.echo("Given back. Should the job run after all, it is charged all the same.")
 
 
 @ledger.command()

@@ -65,7 +65,7 @@ FITS: Mapping[str, str] = {
 
 SYMBOLS = (
     "P parameters, N cards, G cards of a node, D tokens, s sequence, b micro-batch of a card, h"
-    " hidden size, a heads, L layers, V vocabulary, ℓ largest layer, β largest wrapped block, C"
+    " hidden size, a heads, L layers, V vocabulary, ℓ largest layer, β wrapped block and root, C"
     " seconds of a save, M time between interruptions, R of a restart, τ interval, k copies kept."
 )
 

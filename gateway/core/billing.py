@@ -33,6 +33,7 @@ class Doubt(StrEnum):
     END_BEFORE_LAST_SEEN = "end_before_last_seen"
     NO_END = "no_end"
     NO_GROUP = "no_group"
+    UNSETTLED = "unsettled"
 
 
 class Suspended(StrEnum):

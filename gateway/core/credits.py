@@ -1,6 +1,6 @@
 """Credits: whole millionths of the site's currency. A float never enters."""
 
-from decimal import Decimal, InvalidOperation
+import re
 from typing import NewType
 
 from gateway.errors import Refused
@@ -8,8 +8,10 @@ from gateway.errors import Refused
 Credits = NewType("Credits", int)  # millionths of the currency
 
 MILLION = 1_000_000
-# Beyond any budget; keeps sums inside what a database's 64-bit integer holds.
-MOST = Credits(10**12 * MILLION)
+# Beyond any budget, and nine thousand of them still fit a database's 64-bit integer.
+MOST = Credits(10**9 * MILLION)
+_DECIMALS = 6
+_AMOUNT = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?", re.ASCII)
 
 
 class BadCredits(Refused):
@@ -18,17 +20,18 @@ class BadCredits(Refused):
 
 def parse_credits(text: str) -> Credits:
     """Exact: "1.2" is 1,200,000. More than six decimals are refused, never rounded."""
-    try:
-        amount = Decimal(text.strip()) * MILLION
-    except InvalidOperation as error:
-        raise BadCredits("credits_unreadable") from error
-    if not amount.is_finite():
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None or not (found[2] or found[3]):
         raise BadCredits("credits_unreadable")
-    if abs(amount) > MOST:
-        raise BadCredits("credits_too_large", most=MOST // MILLION)
-    if amount != amount.to_integral_value():
+    sign, whole, decimals = found[1], found[2].lstrip("0"), (found[3] or "").rstrip("0")
+    if len(decimals) > _DECIMALS:
         raise BadCredits("credits_too_fine")
-    return Credits(int(amount))
+    if len(whole) > len(str(MOST)):
+        raise BadCredits("credits_too_large", most=MOST // MILLION)
+    amount = int(whole or 0) * MILLION + int(decimals.ljust(_DECIMALS, "0"))
+    if amount > MOST:
+        raise BadCredits("credits_too_large", most=MOST // MILLION)
+    return Credits(-amount if sign == "-" else amount)
 
 
 def format_credits(amount: int) -> str:

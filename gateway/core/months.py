@@ -1,6 +1,10 @@
 """Calendar months of the site's zone, as moments in UTC."""
 
+import re
 from datetime import UTC, datetime, tzinfo
+
+# Written one way only; a zone's shift must not lead out of what a date can be.
+_MONTH = re.compile(r"(?:19|2\d)\d\d-(?:0[1-9]|1[0-2])", re.ASCII)
 
 
 def month_of(moment: datetime, zone: tzinfo) -> str:
@@ -16,6 +20,8 @@ def month_start(moment: datetime, zone: tzinfo) -> datetime:
 
 def month_bounds(month: str, zone: tzinfo) -> tuple[datetime, datetime]:
     """From the first moment of `2026-11` to the first of the month after it. ValueError."""
+    if not _MONTH.fullmatch(month):
+        raise ValueError(f"no month: {month!r}")
     first = datetime.strptime(month, "%Y-%m").replace(tzinfo=zone)
     year, following = (first.year + 1, 1) if first.month == 12 else (first.year, first.month + 1)
     return first.astimezone(UTC), datetime(year, following, 1, tzinfo=zone).astimezone(UTC)

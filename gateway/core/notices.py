@@ -18,9 +18,10 @@ class Kind(StrEnum):
     LIMITS_NOT_ENFORCED = "limits_not_enforced"  # enforced
     GPUS_NOT_TRACKED = "gpus_not_tracked"
     QOS_OVERRIDES = "qos_overrides"  # qos
+    HOLD_LOST = "hold_lost"  # hold, group, job, amount
 
 
-# Alarms: what the gate should do and does not.
+# Alarms: what an administrator must look at.
 ALARMS = frozenset(
     {
         Kind.GATE_NOT_TAKEN,
@@ -29,5 +30,6 @@ ALARMS = frozenset(
         Kind.LIMITS_NOT_ENFORCED,
         Kind.GPUS_NOT_TRACKED,
         Kind.QOS_OVERRIDES,
+        Kind.HOLD_LOST,
     }
 )

@@ -32,6 +32,7 @@ class Price:
     resource: str
     per_hour: Credits
     starts: datetime
+    set_at: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.per_hour < 0:
@@ -46,6 +47,7 @@ class QosTerms:
     factor_millionths: int
     preempted: Preempted
     starts: datetime
+    set_at: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.factor_millionths < 0:
@@ -66,6 +68,12 @@ class PriceList:
 
     def is_on(self, at: datetime) -> bool:
         return self.begins is not None and self.begins <= at
+
+    def known_at(self, moment: datetime) -> "PriceList":
+        """The rows that had been set by then: what was charged by them stays priced by them."""
+        prices = tuple(p for p in self.prices if p.set_at is None or p.set_at <= moment)
+        terms = tuple(t for t in self.terms if t.set_at is None or t.set_at <= moment)
+        return PriceList(prices, terms)
 
     def price(self, resource: str, at: datetime) -> Credits | None:
         """None: nobody has set one, which is not the same as free."""

@@ -112,10 +112,13 @@ def buy_package(
     if card_hours <= 0:
         raise Refused("amount_not_positive", field="card_hours")
     with begin() as session:
+        pots = ledger.lock(session, [group], now=now)[group]
+        there = ledger.pot_by_key(session, f"package:{key}", group=group)
+        if there is not None:
+            return there
         offer = next((o for o in prices.offers(session, now=now) if o.id == offer_id), None)
         if offer is None:
             raise Refused("no_such_offer", field="offer")
-        pots = ledger.lock(session, [group], now=now)[group]
         balance = next(pot for pot in pots if pot.kind is PotKind.BALANCE)
         cost = card_hours * offer.per_hour
         new = NewPot(
@@ -129,9 +132,6 @@ def buy_package(
             per_hour=offer.per_hour,
             person_id=person_id,
         )
-        there = ledger.pot_by_key(session, new.key)
-        if there is not None:
-            return there
         account = ledger.account(session, group)
         free = balance.left - (account.committed if account else 0)
         if cost > free:
@@ -180,7 +180,7 @@ def redeem(
         if found is None or (found.ends is not None and found.ends <= now):
             raise Refused("no_such_code", field="code")
         key = f"campaign:{found.id}:{group}"
-        if ledger.pot_by_key(session, key) is not None:
+        if ledger.pot_by_key(session, key, group=group) is not None:
             raise Refused("code_used", field="code")
         if not credit.take_one(session, found.id):
             raise Refused("code_used_up", field="code")
@@ -213,8 +213,9 @@ def fill(session: "Session", new: NewPot, amount: int, *, kind: EntryKind, now: 
     the group's lock."""
     pot_id = ledger.add_pot(session, new, now=now)
     if pot_id is None:
-        there = ledger.pot_by_key(session, new.key)
-        assert there is not None
+        there = ledger.pot_by_key(session, new.key, group=new.group)
+        if there is None:
+            raise Refused("key_used")
         return there
     entry = NewEntry(
         now, pot_id, new.group, kind, amount, new.key, person_id=new.person_id, note=new.note
@@ -233,7 +234,8 @@ def _expire(session: "Session", pot_id: int, *, now: datetime) -> None:
     before = credit.expired_pot(session, pot_id)
     if before is None:
         return
-    ledger.lock(session, [before.group], now=now)
+    loan = credit.loan_of_pot(session, pot_id)
+    ledger.lock(session, {before.group, *([loan.lender] if loan else [])}, now=now)
     pot = credit.expired_pot(session, pot_id)  # as it is under the lock
     if pot is None or pot.left <= 0:
         return

@@ -94,34 +94,48 @@ def extend(
     month_began: datetime,
     now: datetime,
 ) -> Cover:
-    """Hold more for a job whose limit grows, or raise ShortOfCredit."""
+    """Hold more for a job whose limit grows, or raise ShortOfCredit. Nothing for a hold that was
+    closed meanwhile: its job has ended."""
     found = ledger.lock(session, [hold.group], now=now)[hold.group]
     pots = laying.usable(found, now=now, started=now)
+    fresh = _as_it_is(session, hold)
+    if fresh.closed_at is not None:
+        return laying.lay(Bill(()), pots)
     cover = laying.lay(more, pots)
     account = ledger.account(session, hold.group)
     check(session, cover, pots, account, group=hold.group, user=hold.user, month_began=month_began)
-    _move(session, hold, EntryKind.HOLD, cover.by_pot(), now=now)
+    _move(session, fresh, EntryKind.HOLD, cover.by_pot(), now=now)
+    holds.raise_task(session, hold.id, -(-cover.total // hold.tasks))
     return cover
 
 
 def give_back(session: "Session", hold_id: int, more: Cover, *, now: datetime) -> None:
     """Undo `extend`: Slurm refused the longer limit. Nothing when the hold is closed by now."""
     (hold,) = holds.by_ids(session, [hold_id])
+    ledger.lock(session, [hold.group], now=now)
+    hold = _as_it_is(session, hold)
     if hold.closed_at is not None:
         return
-    ledger.lock(session, [hold.group], now=now)
     parts = holds.parts(session, [hold_id]).get(hold_id, {})
     back = {pot: min(amount, parts.get(pot, 0)) for pot, amount in more.by_pot().items()}
     _move(session, hold, EntryKind.RELEASE, {p: a for p, a in back.items() if a > 0}, now=now)
+    holds.raise_task(session, hold.id, more.total // -hold.tasks)
 
 
 def release(session: "Session", hold: HoldRow, *, now: datetime) -> None:
     """Give back all that is held, and close it. A repeat changes nothing."""
-    if hold.closed_at is not None:
-        return
     ledger.lock(session, [hold.group], now=now)
+    fresh = _as_it_is(session, hold)
+    if fresh.closed_at is not None:
+        return
     parts = holds.parts(session, [hold.id]).get(hold.id, {})
-    _move(session, hold, EntryKind.RELEASE, parts, now=now, closed=now)
+    _move(session, fresh, EntryKind.RELEASE, parts, now=now, closed=now)
+
+
+def _as_it_is(session: "Session", hold: HoldRow) -> HoldRow:
+    """Under the lock: somebody may have moved or closed it since it was read."""
+    (fresh,) = holds.by_ids(session, [hold.id])
+    return fresh
 
 
 def release_of(session: "Session", submission_id: int, *, now: datetime) -> None:
@@ -135,7 +149,9 @@ def release_due(*, begin: Begin, now: datetime) -> int:
     """Give back what ended without another charge to come. Safe to kill and to run again."""
     with begin() as session:
         found = holds.to_release(session)
-        for hold in holds.by_ids(session, found):
+        rows = holds.by_ids(session, found)
+        ledger.lock(session, {hold.group for hold in rows}, now=now)  # all at once: in one order
+        for hold in rows:
             release(session, hold, now=now)
     return len(found)
 

@@ -161,7 +161,8 @@ def _newest(job: KnownJob, record: m.RunRecord) -> dict[str, Any]:
         changes |= {name: fresh[name] for name in _ENDING} | {"active": False}
         if job.left_queue_at is not None:
             changes["left_queue_at"] = job.left_queue_at = None
-    accounted = _state(record).ends_run
+    newer = "last_submit_time" in changes
+    accounted = _state(record).ends_run or (job.accounted and not newer)
     if accounted != job.accounted:
         changes["accounted"] = job.accounted = accounted
     return {

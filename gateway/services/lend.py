@@ -114,7 +114,22 @@ def give_back_rest(session: "Session", pot_id: int, left: int, *, now: datetime)
         return
     row = _locked(session, found.id, now=now)
     key = f"due:{row.id}:{ledger.entries_in(session, pot_id)}"
-    _return(session, row, pot_id, min(left, row.owed), key=key, now=now, by=None)
+    owed = min(left, row.owed)
+    if owed > 0:
+        _return(session, row, pot_id, owed, key=key, now=now, by=None)
+    if left > owed:  # returned before, from its own credit: the rest is its own now
+        own = _balance(ledger.lock(session, [row.borrower], now=now)[row.borrower])
+        source, target = (pot_id, row.borrower), (own.id, row.borrower)
+        _move(
+            session,
+            EntryKind.RETURN,
+            left - owed,
+            source,
+            target,
+            key=f"return:{key}:own",
+            now=now,
+            person_id=None,
+        )
 
 
 def _return(

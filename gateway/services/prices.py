@@ -14,6 +14,7 @@ from gateway.store.uow import Begin
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 _CLOCKS = timedelta(minutes=5)
 _MOST_FACTOR = 100 * MILLION
+_MOST_AN_HOUR = 1_000_000 * MILLION
 # Reviews that a new price may end.
 _PRICED_AGAIN = ("no_price",)
 
@@ -39,6 +40,8 @@ def set_price(
     amount = parse_credits(per_hour)
     if amount < 0:
         raise Refused("price_negative", field="per_hour")
+    if amount > _MOST_AN_HOUR:
+        raise Refused("credits_too_large", field="per_hour", most=_MOST_AN_HOUR // MILLION)
     at = _from(starts, now, backdated=backdated or list_name != SITE)
     with begin() as session:
         added = prices.add_price(
@@ -54,6 +57,8 @@ def set_price(
             raise Refused("price_exists", field="starts", resource=resource)
         if list_name == SITE:
             charges.look_again(session, _PRICED_AGAIN)
+            # Charging may begin earlier now: those runs were passed over.
+            charges.look_at_passed_over(session, since=at)
 
 
 def set_terms(
@@ -78,7 +83,7 @@ def set_terms(
     with begin() as session:
         added = prices.add_terms(
             session,
-            qos=qos,
+            qos=qos.casefold(),
             factor_millionths=millionths,
             preempted=preempted,
             starts=at,

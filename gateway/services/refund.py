@@ -3,14 +3,12 @@
 Most refunds are made by rule when a run is settled; here are those that a person makes.
 """
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from gateway.core.billing import RefundReason
 from gateway.core.ledger import EntryKind, NewEntry
-from gateway.core.pots import Pot, PotKind
 from gateway.errors import NotFound, Refused
-from gateway.services.settle_books import back_into
+from gateway.services.settle_books import back_into, taken_back
 from gateway.store import charges, ledger
 from gateway.store.charges import ChargeRow
 from gateway.store.uow import Begin
@@ -68,19 +66,13 @@ def undo(charge_id: int, *, begin: Begin, now: datetime, person_id: int | None) 
         pots = ledger.lock(session, [row.group], now=now)[row.group]
         if charges.refunds(session, [charge_id])[charge_id].undone_at is not None:
             raise Refused("refund_undone_before")
-        again = _taken_back(pots, charges.given_back(session, charge_id))
+        given = charges.given_back(session, charge_id, group=row.group)
+        by_id = {pot.id: pot for pot in pots}
+        by_id |= {pot.id: pot for _, pot in ledger.pots_by_id(session, given)}
+        again = {pot: -amount for pot, amount in taken_back(by_id, given).items()}
         charges.change_refund(session, found.id, undone_at=now, undone_by=person_id)
         key, kind = f"refund:{charge_id}:undone", EntryKind.REFUND_UNDONE
         ledger.post(session, _entries(kind, again, row, key=key, now=now, person_id=person_id))
-
-
-def _taken_back(pots: Sequence[Pot], given: Mapping[int, int]) -> dict[int, int]:
-    """From the pots that got it, as far as it is still there; the rest overdraws the balance."""
-    balance = next(pot.id for pot in pots if pot.kind is PotKind.BALANCE)
-    left = {pot.id: max(0, pot.left) for pot in pots}
-    again = {pot: -min(amount, left.get(pot, 0)) for pot, amount in given.items()}
-    again[balance] = again.get(balance, 0) - sum(given.values()) - sum(again.values())
-    return again
 
 
 def _entries(

@@ -5,23 +5,28 @@ are stored together or not at all, so a kill costs a repeat and nothing else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gateway.core.billing import Suspended, TypeOfNodes
+import structlog
+
+from gateway.core.billing import Doubt, Suspended, TypeOfNodes
 from gateway.core.ledger import NewEntry
 from gateway.core.pots import Pot
 from gateway.core.pricing import PriceList
+from gateway.errors import Busy
 from gateway.services import node_types
 from gateway.services.settle_books import Books
 from gateway.services.settle_run import settle_run
 from gateway.store import charges, holds, ledger, prices
-from gateway.store.charges import DueRun
+from gateway.store.charges import DueRun, new_review
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
+
+log = structlog.get_logger()
 
 BATCH = 1000
 
@@ -41,17 +46,67 @@ class SettleReport:
     review: int = 0
     refunded: int = 0
     corrected: int = 0
-    amounts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: "SettleReport") -> None:
+        for name in ("settled", "posted", "review", "refunded", "corrected"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def settle(
-    *, begin: Begin, now: datetime, rules: Rules | None = None, batch: int = BATCH
+    *,
+    begin: Begin,
+    now: datetime,
+    rules: Rules | None = None,
+    batch: int = BATCH,
+    read: Begin | None = None,
 ) -> SettleReport:
-    """Settle all runs that wait for it. Nothing is charged on a site without a price list."""
+    """Settle all runs that wait for it. Nothing is charged on a site without a price list.
+
+    `read` looks first without a lock. A run that cannot be settled at all is set aside for the
+    review, so that the others are charged.
+    """
     report = SettleReport()
-    while settle_batch(begin=begin, now=now, rules=rules or Rules(), batch=batch, report=report):
+    given = rules or Rules()
+    if read is not None:
+        with read() as session:
+            if not charges.any_due(session):
+                return report
+    while _turn(begin=begin, now=now, rules=given, batch=batch, report=report):
         pass
     return report
+
+
+def _turn(*, begin: Begin, now: datetime, rules: Rules, batch: int, report: SettleReport) -> bool:
+    """A batch; when that cannot be settled, its runs one by one."""
+    try:
+        return settle_batch(begin=begin, now=now, rules=rules, batch=batch, report=report)
+    except Busy:
+        raise
+    except Exception:
+        log.exception("settling_failed", batch=batch)
+        if batch == 1:
+            report.review += 1
+            return _set_aside(begin=begin, now=now)
+    for _ in range(batch):
+        if not _turn(begin=begin, now=now, rules=rules, batch=1, report=report):
+            return False
+    return True
+
+
+def _set_aside(*, begin: Begin, now: datetime) -> bool:
+    """The oldest run is for a person to look at; what was charged for it stays as it is."""
+    with begin() as session:
+        charges.lock(session)
+        for run in charges.due(session, most=1):
+            before = charges.of_runs(session, [run.id]).get(run.id)
+            if before is None:
+                row = new_review(run.id, run.group, run.user, Doubt.UNSETTLED, now=now)
+                charges.add_all(session, [row | {"id": charges.next_id(session)}])
+            else:
+                charges.doubt(session, before.id, Doubt.UNSETTLED.value)
+            charges.settled(session, [run.id])
+            return True
+    return False
 
 
 def settle_batch(
@@ -62,6 +117,7 @@ def settle_batch(
         price_list = prices.load(session)
         if price_list.begins is None:
             return False
+        charges.lock(session)
         due = charges.due(session, most=batch)
         if not due:
             return False
@@ -94,7 +150,14 @@ def _open(
     parts = holds.parts(session, hold_ids)
     corrected = [row.id for row in before.values() if row.version]
     drawn = charges.drawn(session, corrected)
-    _add_pots(session, pots, [pot for found in (*parts.values(), *drawn.values()) for pot in found])
+    refunds = charges.refunds(session, corrected)
+    given = {
+        row.id: charges.given_back(session, row.id, group=row.group)
+        for row in before.values()
+        if row.id in refunds
+    }
+    lying = (*parts.values(), *drawn.values(), *given.values())
+    _add_pots(session, pots, [pot for found in lying for pot in found])
     type_of: TypeOfNodes = node_types.reader(session)
     ended = [run.job_id for run in due if run.state.startswith("CANCELLED")]
     return Books(
@@ -108,7 +171,8 @@ def _open(
         parts=parts,
         before=before,
         drawn=drawn,
-        refunds=charges.refunds(session, corrected),
+        refunds=refunds,
+        given=given,
         kills=charges.administrators_kill(session, ended),
         next_charge=charges.next_id(session),
     )
@@ -130,6 +194,6 @@ def _close(session: "Session", books: Books, due: Sequence[DueRun]) -> None:
     holds.change(session, moved)
     for refund in books.new_refunds:
         charges.add_refund(session, refund)
-    for refund_id, amount in books.refund_changes.items():
-        charges.change_refund(session, refund_id, amount=amount)
+    for refund_id, changed in books.refund_changes.items():
+        charges.change_refund(session, refund_id, **changed)
     charges.settled(session, [run.id for run in due])

@@ -11,7 +11,7 @@ from gateway.core.billing import Suspended, TypeOfNodes
 from gateway.core.ledger import EntryKind, NewEntry
 from gateway.core.pots import Pot, PotKind
 from gateway.core.pricing import PriceList
-from gateway.store.charges import ChargeRow, DueRun, RefundRow
+from gateway.store.charges import ChargeRow, DueRun, Kill, RefundRow
 from gateway.store.holds import HoldRow
 
 _NOTHING: Mapping[int, int] = {}
@@ -32,13 +32,14 @@ class Books:
     before: dict[int, ChargeRow]
     drawn: dict[int, dict[int, int]]
     refunds: dict[int, RefundRow]
-    kills: dict[int, dict[str, Any]]
+    given: dict[int, dict[int, int]]
+    kills: dict[int, list[Kill]]
     next_charge: int
     entries: list[NewEntry] = field(default_factory=list)
     new_charges: list[dict[str, Any]] = field(default_factory=list)
     changed_charges: list[dict[str, Any]] = field(default_factory=list)
     new_refunds: list[dict[str, Any]] = field(default_factory=list)
-    refund_changes: dict[int, int] = field(default_factory=dict)
+    refund_changes: dict[int, dict[str, Any]] = field(default_factory=dict)
     hold_changes: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
@@ -64,7 +65,8 @@ def release(books: Books, run: DueRun) -> Mapping[int, int]:
         return _NOTHING
     held = [replace(books.pots[hold.group][pot], left=left) for pot, left in parts.items()]
     ordered = laying.usable(held, now=books.now, started=run.start, held=parts)
-    back = laying.take(hold.per_task, ordered)
+    # All of it for the only task: what it was extended by lies there too.
+    back = dict(parts) if hold.tasks == 1 else laying.take(hold.per_task, ordered)
     books.parts[hold.id] = {p: left - back.get(p, 0) for p, left in parts.items()}
     books.hold_changes[hold.id] -= sum(back.values())
     key = f"hold:{hold.id}:run:{run.id}"
@@ -76,7 +78,9 @@ def hold_again(books: Books, run: DueRun, released: Mapping[int, int]) -> None:
     """A requeued job may run its whole limit again; what there is of it is held."""
     hold = books.holds[run.hold_id or 0]
     usable = books.usable(hold.group, run.start, released)
-    again = laying.take(sum(released.values()), [p for p in usable if _may_hold(p, released)])
+    again = laying.take(
+        max(hold.per_task, sum(released.values())), [p for p in usable if _may_hold(p, released)]
+    )
     kept = {pot: -amount for pot, amount in again.items()}
     key = f"hold:{hold.id}:again:{run.id}"
     books.post(hold.group, EntryKind.HOLD, kept, key=key, hold_id=hold.id)
@@ -101,3 +105,14 @@ def back_into(
         pot = pots.get(pot_id)
         back[pot_id if pot is not None and pot.is_open(now) else balance] += amount
     return dict(back)
+
+
+def taken_back(pots: Mapping[int, Pot], given: Mapping[int, int]) -> dict[int, int]:
+    """What a refund gave, out of the pots that got it as far as it is still there; the rest is
+    taken from the balance, which may be overdrawn. Positive amounts."""
+    balance = next(pot.id for pot in pots.values() if pot.kind is PotKind.BALANCE)
+    back = {
+        p: min(max(0, amount), max(0, pots[p].left)) for p, amount in given.items() if p in pots
+    }
+    back[balance] = back.get(balance, 0) + sum(given.values()) - sum(back.values())
+    return back

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from gateway.core import pots as laying
@@ -16,11 +16,15 @@ from gateway.core.billing import (
     usage_of,
 )
 from gateway.core.ledger import EntryKind
-from gateway.core.pots import Cover, Line
+from gateway.core.pots import Cover, Line, Pot
 from gateway.core.pricing import Bill, NoPrice, Preempted, Usage, bill
 from gateway.core.states import parse_state
-from gateway.services.settle_books import Books, back_into, hold_again, release
+from gateway.services.settle_books import Books, back_into, hold_again, release, taken_back
 from gateway.store.charges import ChargeRow, DueRun
+
+# An act on a job takes a moment to end it.
+_ACT_SLACK = timedelta(minutes=5)
+_NEVER_ENDED = frozenset({Doubt.NO_END.value, Doubt.END_BEFORE_LAST_SEEN.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +81,27 @@ def _judge(books: Books, run: DueRun, before: ChargeRow | None) -> tuple[Bill, U
         usage = Doubt.GPUS_NOT_TRACKED
     if isinstance(usage, Doubt):
         return Review(usage, _pending(books, run))
-    found = bill(usage, qos=run.qos, at=run.start, prices=books.prices)
+    found = _bill(books, run, usage, before)
     if isinstance(found, NoPrice):
         return Review(Doubt.NO_PRICE, None)
     return found, usage
 
 
+def _bill(books: Books, run: DueRun, usage: Usage, before: ChargeRow | None) -> Bill | NoPrice:
+    """By the prices in force at the start. A correction goes by what was known when the run was
+    charged: a price that was backdated since changes nothing that was paid."""
+    if before is not None and before.version:
+        known = books.prices.known_at(before.at)
+        found = bill(usage, qos=run.qos, at=run.start, prices=known)
+        if isinstance(found, Bill):
+            return found
+    return bill(usage, qos=run.qos, at=run.start, prices=books.prices)
+
+
 def _is_repaired(run: DueRun, before: ChargeRow | None) -> bool:
     """Nobody knew an end, and now it is said to have ended as it started: sacctmgr's repair of
     runaway jobs writes that, whatever the job did."""
-    return bool(before and before.reason == Doubt.NO_END.value and run.elapsed_seconds == 0)
+    return bool(before and before.reason in _NEVER_ENDED and run.elapsed_seconds == 0)
 
 
 def _is_uncounted(books: Books, run: DueRun, usage: Usage) -> bool:
@@ -121,7 +136,8 @@ def _review(books: Books, run: DueRun, before: ChargeRow | None, review: Review)
     """Nothing is charged yet. What was charged before stays, with the doubt written on it."""
     books.counts["review"] += 1
     if before is not None and before.version:
-        _write(books, run, before, {"reason": review.doubt.value})
+        kept = {"group_name": before.group, "user": before.user}
+        _write(books, run, before, {"reason": review.doubt.value} | kept)
         return
     row = {"state": "review", "reason": review.doubt.value, "pending": review.pending}
     _write(books, run, before, row)
@@ -159,8 +175,10 @@ def _correct(
     waived: bool,
 ) -> None:
     """Accounting changed its mind: one more entry for the difference, the first one is kept."""
-    if _same_usage(before, found) and waived == (before.state == "waived"):
+    same = before.group == run.group and _same_usage(before, found)
+    if same and waived == (before.state == "waived"):
         _write(books, run, before, {"reason": None})
+        _judge_refund(books, run, before)
         return
     version, drawn = before.version + 1, books.drawn.get(before.id, {})
     key = f"run:{run.id}:{version}"
@@ -171,7 +189,7 @@ def _correct(
     usable = laying.usable(pots, now=books.now, started=run.start, held=drawn)
     cover = laying.lay(found, usable)
     fresh = cover.by_pot()
-    change = {pot: drawn.get(pot, 0) - fresh.get(pot, 0) for pot in {*drawn, *fresh}}
+    change = _change(books.pots[run.group], drawn, fresh, now=books.now)
     _write(books, run, before, _posted(cover, usage, version=version, waived=waived))
     books.post(run.group, EntryKind.CORRECTION, change, key=key, charge_id=before.id)
     books.counts["corrected"] += 1
@@ -180,7 +198,23 @@ def _correct(
         back = {pot: -amount for pot, amount in change.items()}
         key = f"refund:{before.id}:{version}"
         books.post(run.group, EntryKind.REFUND, back, key=key, charge_id=before.id)
-        books.refund_changes[refund.id] = cover.total
+        books.refund_changes[refund.id] = {"amount": cover.total}
+    books.drawn[before.id] = {
+        pot: drawn.get(pot, 0) - change.get(pot, 0) for pot in {*drawn, *change}
+    }
+    _judge_refund(books, run, before)
+
+
+def _change(
+    pots: Mapping[int, Pot], drawn: Mapping[int, int], fresh: Mapping[int, int], *, now: datetime
+) -> dict[int, int]:
+    """What each pot gets or gives; what would go back into a lapsed one goes to the balance."""
+    change = {pot: drawn.get(pot, 0) - fresh.get(pot, 0) for pot in {*drawn, *fresh}}
+    back = back_into(pots, {pot: amount for pot, amount in change.items() if amount > 0}, now=now)
+    for pot, amount in change.items():
+        if amount < 0:
+            back[pot] = back.get(pot, 0) + amount
+    return back
 
 
 def _leave_group(books: Books, before: ChargeRow, drawn: Mapping[int, int], *, key: str) -> None:
@@ -210,24 +244,50 @@ def _stored(line: Line) -> dict[str, Any]:
 
 
 def _same_usage(before: ChargeRow, found: Bill) -> bool:
-    was: dict[str, int] = defaultdict(int)
+    """The same cards for as long, in a QoS that costs the same."""
+    was: dict[tuple[str, int], int] = defaultdict(int)
     for line in before.items:
-        was[line["resource"]] += line["unit_seconds"]
-    now: dict[str, int] = defaultdict(int)
+        was[line["resource"], line["factor_millionths"]] += line["unit_seconds"]
+    now: dict[tuple[str, int], int] = defaultdict(int)
     for item in found.items:
-        now[item.resource] += item.unit_seconds
+        now[item.resource, item.factor_millionths] += item.unit_seconds
     return was == now
+
+
+def _rule(books: Books, run: DueRun) -> tuple[RefundReason, dict[str, Any]] | None:
+    """Which rule gives the run's charge back, and the evidence."""
+    free = books.prices.preempted(run.qos, run.start) is Preempted.FREE
+    reason = refund_reason(run.state, preempted_is_free=free)
+    if reason is not None:
+        return reason, {"state": run.state, "nodes": run.node_list}
+    for kill in books.kills.get(run.job_id, ()):
+        # An act that was refused, or of another run of the job, ended nothing.
+        if run.start <= kill.at <= run.end + _ACT_SLACK:
+            return RefundReason.ADMINISTRATOR_KILL, kill.evidence()
+    return None
+
+
+def _judge_refund(books: Books, run: DueRun, before: ChargeRow) -> None:
+    """The state was corrected: a rule may give now what it did not, or no longer what it did.
+    What a person gave or undid is left alone."""
+    refund, rule = books.refunds.get(before.id), _rule(books, run)
+    if rule is not None and refund is None and before.state == "posted":
+        drawn = {pot: amount for pot, amount in books.drawn.get(before.id, {}).items() if amount}
+        _refund(books, run, before.id, drawn)
+    elif rule is None and refund is not None and refund.undone_at is None and refund.by_rule:
+        given = books.given.get(before.id, {})
+        again = {pot: -amount for pot, amount in taken_back(books.pots[run.group], given).items()}
+        key = f"refund:{before.id}:not:{before.version}"
+        books.post(run.group, EntryKind.REFUND_UNDONE, again, key=key, charge_id=before.id)
+        books.refund_changes[refund.id] = {"undone_at": books.now}
 
 
 def _refund(books: Books, run: DueRun, charge_id: int, drawn: Mapping[int, int]) -> None:
     """Give a charge back by rule, with the evidence; once."""
-    free = books.prices.preempted(run.qos, run.start) is Preempted.FREE
-    reason = refund_reason(run.state, preempted_is_free=free)
-    evidence: dict[str, Any] = {"state": run.state, "nodes": run.node_list}
-    if reason is None and run.job_id in books.kills:
-        reason, evidence = RefundReason.ADMINISTRATOR_KILL, books.kills[run.job_id]
-    if reason is None or not drawn:
+    rule = _rule(books, run)
+    if rule is None or not drawn:
         return
+    reason, evidence = rule
     key = f"refund:{charge_id}:1"
     back = back_into(books.pots[run.group], drawn, now=books.now)
     books.post(run.group, EntryKind.REFUND, back, key=key, charge_id=charge_id)
@@ -253,8 +313,8 @@ def _write(books: Books, run: DueRun, before: ChargeRow | None, values: Mapping[
         books.new_charges.append(row)
         books.next_charge += 1
         return books.next_charge - 1
-    row = {name: getattr(before, name) for name in _KEPT} | dict(values)
-    row |= {"id": before.id, "group_name": run.group, "user": run.user}
+    row = {name: getattr(before, name) for name in _KEPT}
+    row |= {"id": before.id, "group_name": run.group, "user": run.user} | dict(values)
     row["at"] = books.now if before.version == 0 else before.at
     books.changed_charges.append(row)
     return before.id

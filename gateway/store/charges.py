@@ -5,15 +5,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, false, func, insert, literal, select, update
+from sqlalchemy import (
+    and_,
+    bindparam,
+    exists,
+    false,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.orm import Session
 
+from gateway.core.billing import Doubt, RefundReason
 from gateway.store import money_models as mm
 from gateway.store.models import Event, Job, Person, Run, Submission, table_of
 from gateway.store.upsert import chunks, insert_if_new
 
 _CHARGE, _REFUND, _RUN = table_of(mm.Charge), table_of(mm.Refund), table_of(Run)
 _JOB, _HOLD, _SUBMISSION = table_of(Job), table_of(mm.Hold), table_of(Submission)
+_LINKED = _JOB.alias("linked")
 _C = _CHARGE.c
 
 
@@ -70,6 +84,37 @@ class RefundRow:
     at: datetime
     undone_at: datetime | None
 
+    @property
+    def by_rule(self) -> bool:
+        return self.reason != RefundReason.PORTAL_FAULT.value
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """An administrator ended somebody's job."""
+
+    event_id: int
+    at: datetime
+    by: str
+
+    def evidence(self) -> dict[str, Any]:
+        return {"event_id": self.event_id, "at": self.at.isoformat(), "by": self.by}
+
+
+_ONE_AT_A_TIME = text("select pg_advisory_xact_lock(7101)")
+# As the partial index says it: SQLite does not see that `to_settle = 1` is the same.
+TO_SETTLE = text("run.to_settle")
+
+
+def is_same_job(job: Any, linked: Any) -> Any:
+    """Whether `job` is the one that its submission is linked to, or a task of that array."""
+    of_its_array = and_(
+        job.array_job_id.is_not(None),
+        job.array_job_id == linked.array_job_id,
+        job.cluster == linked.cluster,
+    )
+    return or_(job.id == linked.id, of_its_array)
+
 
 _DUE = (
     select(
@@ -96,16 +141,20 @@ _DUE = (
     )
     .join(_JOB, _JOB.c.id == _RUN.c.job_id)
     .outerjoin(_SUBMISSION, _SUBMISSION.c.token == _JOB.c.token)
+    .outerjoin(_LINKED, _LINKED.c.id == _SUBMISSION.c.job_id)
     .outerjoin(
         _HOLD,
-        # Anyone may write our token into a comment: it counts for the one who asked alone.
+        # Anyone may write our token into a comment: the hold is of the one job that was linked.
         (_HOLD.c.submission_id == _SUBMISSION.c.id)
+        & is_same_job(_JOB.c, _LINKED.c)
         & (_HOLD.c.user == _RUN.c.user)
         & (_HOLD.c.group_name == _RUN.c.group_name),
     )
-    .where(_RUN.c.to_settle, _RUN.c.end_time.is_not(None))
+    .where(TO_SETTLE, _RUN.c.end_time.is_not(None))
     .order_by(_RUN.c.id)
     .limit(bindparam("most"))
+    # A correction that comes meanwhile waits, and is settled after this.
+    .with_for_update(of=_RUN)
 )
 _COLUMNS = tuple(_C["group_name" if n == "group" else n] for n in ChargeRow.__slots__)
 _ADD = insert(_CHARGE)
@@ -133,8 +182,20 @@ _CHANGE = (
 )
 
 
+def lock(session: Session) -> None:
+    """One at a time gives out ids of charges, also on PostgreSQL."""
+    if session.get_bind().dialect.name != "sqlite":
+        session.execute(_ONE_AT_A_TIME)
+
+
+def any_due(session: Session) -> bool:
+    """Whether a run is to be settled; takes no lock."""
+    query = select(_RUN.c.id).where(TO_SETTLE, _RUN.c.end_time.is_not(None)).limit(1)
+    return session.scalar(query) is not None
+
+
 def due(session: Session, *, most: int) -> list[DueRun]:
-    """The oldest runs that are to be settled."""
+    """The oldest runs that are to be settled, theirs alone until the transaction ends."""
     return [DueRun(*tuple(row)) for row in session.execute(_DUE, {"most": most})]
 
 
@@ -152,8 +213,39 @@ def get(session: Session, charge_id: int) -> ChargeRow | None:
 
 
 def next_id(session: Session) -> int:
-    """The id that the next charge may take; the caller is the only one who adds charges."""
+    """The id that the next charge may take; the caller holds `lock`."""
     return int(session.scalar(select(func.coalesce(func.max(_C.id), literal(0)))) or 0) + 1
+
+
+def new_review(
+    run_id: int,
+    group: str,
+    user: str,
+    reason: Doubt,
+    *,
+    now: datetime,
+    pending: int | None = None,
+) -> dict[str, Any]:
+    """A run for a person to look at: nothing is charged yet. The id is still to be given."""
+    return {
+        "run_id": run_id,
+        "group_name": group,
+        "user": user,
+        "state": "review",
+        "reason": reason.value,
+        "amount": 0,
+        "card_seconds": 0,
+        "items": [],
+        "pending": pending,
+        "version": 0,
+        "at": now,
+        "decision": None,
+        "decided_by": None,
+    }
+
+
+def doubt(session: Session, charge_id: int, reason: str) -> None:
+    session.execute(update(_CHARGE).where(_C.id == charge_id).values(reason=reason))
 
 
 def add_all(session: Session, rows: Sequence[dict[str, Any]]) -> None:
@@ -177,6 +269,13 @@ def look_again(session: Session, reasons: Sequence[str]) -> None:
     """Settle the runs anew that wait in the review for one of these reasons."""
     waiting = select(_C.run_id).where(_C.state == "review", _C.reason.in_(reasons))
     session.execute(update(_RUN).where(_RUN.c.id.in_(waiting)).values(to_settle=True))
+
+
+def look_at_passed_over(session: Session, *, since: datetime) -> None:
+    """Settle runs that ended since then and have no charge: charging began later until now."""
+    charged = exists().where(_C.run_id == _RUN.c.id)
+    passed = (_RUN.c.end_time.is_not(None), _RUN.c.start_time >= since, ~charged)
+    session.execute(update(_RUN).where(*passed).values(to_settle=True))
 
 
 def look_again_at(session: Session, run_id: int) -> None:
@@ -224,12 +323,13 @@ def drawn(session: Session, charge_ids: Iterable[int]) -> dict[int, dict[int, in
     return found
 
 
-def given_back(session: Session, charge_id: int) -> dict[int, int]:
-    """What the charge's refund has put into each pot so far."""
+def given_back(session: Session, charge_id: int, *, group: str) -> dict[int, int]:
+    """What the charge's refund has put into each pot of the group so far."""
     entry = table_of(mm.Entry).c
     query = (
         select(entry.pot_id, func.sum(entry.amount))
         .where(entry.charge_id == charge_id, entry.kind.in_(("refund", "refund_undone")))
+        .where(entry.group_name == group)
         .group_by(entry.pot_id)
     )
     return {pot_id: int(amount) for pot_id, amount in session.execute(query) if amount}
@@ -242,13 +342,13 @@ def entries_of(session: Session, charge_id: int) -> int:
     return int(session.scalar(query) or 0)
 
 
-def administrators_kill(session: Session, job_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Cancels by somebody with the administrator's role who is not the job's owner: by job, the
-    evidence of the last one."""
-    found: dict[int, dict[str, Any]] = {}
+def administrators_kill(session: Session, job_ids: Sequence[int]) -> dict[int, list[Kill]]:
+    """Cancels by somebody with the administrator's role who is not the job's owner, by job;
+    those that Slurm refused ended nothing."""
+    found: dict[int, list[Kill]] = {}
     for part in chunks(job_ids):
         query = (
-            select(Event.job_id, Event.id, Event.at, Person.login)
+            select(Event.job_id, Event.id, Event.at, Person.login, Event.detail)
             .join(Person, Person.id == Event.person_id)
             .join(Job, Job.id == Event.job_id)
             .where(
@@ -259,6 +359,7 @@ def administrators_kill(session: Session, job_ids: Sequence[int]) -> dict[int, d
             )
             .order_by(Event.id)
         )
-        for job_id, event_id, at, login in session.execute(query):
-            found[int(job_id or 0)] = {"event_id": event_id, "at": at.isoformat(), "by": login}
+        for job_id, event_id, at, login, detail in session.execute(query):
+            if detail.get("outcome") in {"done", "unknown"}:
+                found.setdefault(int(job_id or 0), []).append(Kill(event_id, at, login))
     return found

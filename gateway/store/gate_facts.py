@@ -10,11 +10,13 @@ from sqlalchemy.orm import Session
 
 from gateway.store import ledger
 from gateway.store import money_models as mm
+from gateway.store.charges import TO_SETTLE, is_same_job
 from gateway.store.ledger import AccountRow
 from gateway.store.models import AssociationNow, Event, Job, Poll, Run, Submission, table_of
 from gateway.store.upsert import chunks
 
 _J, _S, _H = table_of(Job).c, table_of(Submission).c, table_of(mm.Hold).c
+_LINKED = table_of(Job).alias("linked")
 _ROOT = "root"
 _ON_ITS_WAY = ("queued", "sending", "unknown")
 
@@ -80,10 +82,12 @@ _COVERED = (
     select(*_JOB)
     .select_from(Job)
     .outerjoin(Submission, _S.token == _J.token)
+    .outerjoin(_LINKED, _LINKED.c.id == _S.job_id)
     .outerjoin(
         mm.Hold,
         and_(
             _H.submission_id == _S.id,
+            is_same_job(_J, _LINKED.c),
             _H.closed_at.is_(None),
             _H.user == _J.user,
             _H.group_name == _J.group_name,
@@ -113,7 +117,7 @@ def open_jobs(session: Session, cluster: str, *, ended_since: datetime) -> list[
 
 def uncharged(session: Session, cluster: str, *, since: datetime) -> list[JobRow]:
     """Jobs whose run accounting has told the end of, and which nobody has settled yet."""
-    runs = select(Run.job_id).where(Run.to_settle, Run.start_time >= since)
+    runs = select(Run.job_id).where(TO_SETTLE, Run.start_time >= since)
     query = _COVERED.where(_J.id.in_(runs), _J.cluster == cluster, _J.accounted, ~_J.active)
     return [JobRow(*row) for row in session.connection().execute(query)]
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import and_, bindparam, case, exists, func, insert, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from gateway.store import money_models as mm
+from gateway.store.charges import TO_SETTLE, is_same_job
 from gateway.store.models import Job, Run, Submission, table_of
 from gateway.store.upsert import chunks
 
@@ -118,16 +119,24 @@ def change(session: Session, rows: Sequence[tuple[int, int, datetime | None]]) -
         session.connection().execute(_SET, values)
 
 
+def raise_task(session: Session, hold_id: int, more: int) -> None:
+    """The worst case of one task has changed by this."""
+    statement = update(_HOLD).where(_H.id == hold_id).values(per_task=_H.per_task + more)
+    session.execute(statement)
+
+
 def to_release(session: Session, *, limit: int = 500) -> list[int]:
     """Open holds that nothing will be charged against any more.
 
     The submission ended without a job; or accounting has told the end of each of its jobs, and
     all their runs are settled. The queue's word alone frees nothing: the charge comes first.
     """
-    mine = and_(Job.token == Submission.token, Job.user == mm.Hold.user)
+    linked = aliased(Job)
+    of_link = exists().where(linked.id == Submission.job_id, is_same_job(Job, linked))
+    mine = and_(Job.token == Submission.token, Job.user == mm.Hold.user, of_link)
     going_on = exists().where(mine, or_(Job.active, ~Job.accounted))
     reviewed = exists().where(mm.Charge.run_id == Run.id, mm.Charge.state == "review")
-    unsettled = exists().where(mine, Run.job_id == Job.id, or_(Run.to_settle, reviewed))
+    unsettled = exists().where(mine, Run.job_id == Job.id, or_(TO_SETTLE, reviewed))
     refused = Submission.state.in_(("refused", "withdrawn")) & Submission.job_id.is_(None)
     over = Submission.job_id.is_not(None) & ~going_on & ~unsettled
     query = (

@@ -224,6 +224,8 @@ def put_run(session: Session, row: dict[str, Any], *, before: dict[str, Any] | N
     if before is None:
         made = _by_column(row) | {"to_settle": row["end_time"] is not None}
         return insert_if_new(session, Run.__table__, made) is not None
+    if row["end_time"] is None and before["end_time"] is not None:
+        return False  # an end that was told, or that a person decided, is not taken back
     changed = {name: row[name] for name in RUN_FACTS if row[name] != before[name]}
     if row["seen_until"] and not before["seen_until"]:
         changed["seen_until"] = row["seen_until"]

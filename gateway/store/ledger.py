@@ -144,8 +144,9 @@ def expired(session: Session, *, now: datetime, limit: int = 500) -> list[int]:
     return list(session.scalars(query))
 
 
-def pot_by_key(session: Session, key: str) -> int | None:
-    return session.scalar(select(_P.id).where(_P.key == key))
+def pot_by_key(session: Session, key: str, *, group: str) -> int | None:
+    """The group's pot that was made under this key; not another group's."""
+    return session.scalar(select(_P.id).where(_P.key == key, _P.group_name == group))
 
 
 def entries_in(session: Session, pot_id: int) -> int:

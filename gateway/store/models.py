@@ -242,7 +242,7 @@ class Run(Base):
     submit_time: Mapped[datetime]
     eligible_time: Mapped[datetime | None]
     start_time: Mapped[datetime]
-    end_time: Mapped[datetime | None]
+    end_time: Mapped[datetime | None] = mapped_column(index=True)
     elapsed_seconds: Mapped[int]
     suspended_seconds: Mapped[int]
     nodes: Mapped[int]

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Index,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -175,6 +176,12 @@ class Charge(Base):
         CheckConstraint("state = 'posted' or amount = 0", name="only_posted_costs"),
         Index(None, "group_name", "at"),
         Index(None, "state", "at"),
+        Index(
+            "ix_charge_doubt",
+            "at",
+            sqlite_where=text("reason is not null"),
+            postgresql_where=text("reason is not null"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

@@ -31,7 +31,7 @@ class OfferRow:
 def load(session: Session, name: str = SITE) -> PriceList:
     """Every row of the list, also those to come; the terms of QoS belong to the site's own."""
     prices = session.execute(
-        select(mm.Price.resource, mm.Price.per_hour, mm.Price.starts)
+        select(mm.Price.resource, mm.Price.per_hour, mm.Price.starts, mm.Price.set_at)
         .where(mm.Price.list_name == name)
         .order_by(mm.Price.resource, mm.Price.starts)
     )
@@ -41,11 +41,12 @@ def load(session: Session, name: str = SITE) -> PriceList:
             mm.QosTerms.factor_millionths,
             mm.QosTerms.preempted,
             mm.QosTerms.starts,
+            mm.QosTerms.set_at,
         ).order_by(mm.QosTerms.qos, mm.QosTerms.starts)
     )
     return PriceList(
-        tuple(Price(row[0], Credits(row[1]), row[2]) for row in prices),
-        tuple(QosTerms(row[0], row[1], Preempted(row[2]), row[3]) for row in terms),
+        tuple(Price(row[0], Credits(row[1]), row[2], row[3]) for row in prices),
+        tuple(QosTerms(row[0], row[1], Preempted(row[2]), row[3], row[4]) for row in terms),
     )
 
 

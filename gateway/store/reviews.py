@@ -4,18 +4,48 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import exists, select, text, update
 from sqlalchemy.orm import Session
 
 from gateway.store import money_models as mm
-from gateway.store.models import HeldRow, Job, Run
+from gateway.store.models import HeldRow, Job, Run, Submission
 
 
 @dataclass(frozen=True, slots=True)
 class LostRun:
+    """A run without an end; `last_seen` is when the queue had its job last."""
+
     id: int
     group: str
     user: str
+    partition: str
+    qos: str | None
+    state: str
+    start: datetime
+    cpus: int
+    gpus: int | None
+    alloc_tres: str
+    node_list: str | None
+    last_seen: datetime
+    time_limit_minutes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LostHold:
+    id: int
+    group: str
+    user: str
+    amount: int
+    job_id: int
+    slurm_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    id: int
+    group: str
+    gpus: int | None
+    end_time: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +128,7 @@ def waiting(
         select(*_EVIDENCE)
         .join(Run, Run.id == mm.Charge.run_id)
         .join(Job, Job.id == Run.job_id)
-        .where(mm.Charge.reason.is_not(None))
+        .where(text("charge.reason is not null"))  # as the partial index says it
         .order_by(mm.Charge.at, mm.Charge.id)
         .limit(limit)
     )
@@ -112,36 +142,70 @@ def waiting(
 def lost_runs(session: Session, *, before: datetime, limit: int = 200) -> list[LostRun]:
     """Runs that accounting calls open, of jobs that the queue has not had since `before`."""
     charged = exists().where(mm.Charge.run_id == Run.id)
+    gone = select(Job.id).where(Job.left_queue_at.is_not(None), Job.left_queue_at < before)
+    columns = (
+        Run.id,
+        Run.group,
+        Run.user,
+        Run.partition,
+        Run.qos,
+        Run.state,
+        Run.start_time,
+        Run.cpus,
+        Run.gpus,
+        Run.alloc_tres,
+        Run.node_list,
+        Job.seen_at,
+        Job.time_limit_minutes,
+    )
     query = (
-        select(Run.id, Run.group, Run.user)
+        select(*columns)
         .join(Job, Job.id == Run.job_id)
-        .where(Job.left_queue_at.is_not(None), Job.left_queue_at < before)
-        .where(Run.end_time.is_(None), ~charged)
+        .where(Run.job_id.in_(gone), Run.end_time.is_(None), ~charged)
         .order_by(Run.id)
         .limit(limit)
     )
-    return [LostRun(*row) for row in session.execute(query)]
+    return [LostRun(*tuple(row)) for row in session.execute(query)]
 
 
-def end_by_decision(session: Session, run_id: int, decision: dict[str, Any]) -> bool:
-    """A run without an end gets the one that the decision implies, and is settled with it.
+def lost_holds(session: Session, *, before: datetime, limit: int = 200) -> list[LostHold]:
+    """Open holds of jobs that never ran as far as accounting knows, and that the queue has not
+    had since `before`."""
+    ran = exists().where(Run.job_id == Job.id)
+    query = (
+        select(mm.Hold.id, mm.Hold.group, mm.Hold.user, mm.Hold.amount, Job.id, Job.slurm_id)
+        .join(Submission, Submission.id == mm.Hold.submission_id)
+        .join(Job, Job.id == Submission.job_id)
+        .where(mm.Hold.closed_at.is_(None), ~ran)
+        .where(Job.left_queue_at.is_not(None), Job.left_queue_at < before)
+        .order_by(mm.Hold.id)
+        .limit(limit)
+    )
+    return [LostHold(*row) for row in session.execute(query)]
 
-    False for a run that has an end: accounting's stays.
-    """
-    run = session.get(Run, run_id)
-    if run is None or run.end_time is not None:
-        return False
-    seconds = int(decision.get("seconds") or 0)
+
+def lock_run(session: Session, run_id: int) -> RunRow | None:
+    """The run, nobody else's until the transaction ends: settling waits for the decision."""
+    query = select(Run.id, Run.group, Run.gpus, Run.end_time).where(Run.id == run_id)
+    found = session.execute(query.with_for_update()).one_or_none()
+    return RunRow(*found) if found else None
+
+
+def end_by_decision(session: Session, run_id: int, seconds: int) -> None:
+    """A run without an end gets the one that the decision implies, and is settled with it. Its
+    job is over for the portal: slurmctld denies it."""
+    run = session.get_one(Run, run_id)
+    end = run.start_time + timedelta(seconds=seconds)
     session.execute(
         update(Run)
         .where(Run.id == run_id)
-        .values(
-            end_time=run.start_time + timedelta(seconds=seconds),
-            elapsed_seconds=seconds,
-            to_settle=True,
-        )
+        .values(end_time=end, elapsed_seconds=seconds, suspended_seconds=0, to_settle=True)
     )
-    return True
+    session.execute(
+        update(Job)
+        .where(Job.id == run.job_id)
+        .values(active=False, accounted=True, end_time=end, left_queue_at=None)
+    )
 
 
 def held_row(session: Session, row_id: int) -> bool:

@@ -69,7 +69,9 @@ def _start(session: Session, *, read_only: bool) -> None:
     elif dialect == "sqlite":
         _take_write_lock(session.connection())
     elif read_only:
-        session.connection(execution_options={"postgresql_readonly": True})
+        # One look: what a page adds up must not move between two of its queries.
+        options = {"postgresql_readonly": True, "isolation_level": "REPEATABLE READ"}
+        session.connection(execution_options=options)
 
 
 def _take_write_lock(connection: Connection) -> None:

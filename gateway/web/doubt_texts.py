@@ -44,4 +44,8 @@ MEANS = {
         _l("No group can be charged for it."),
         _NOTHING_TO_DO,
     ),
+    Doubt.UNSETTLED: (
+        _l("Something went wrong in the portal. Nothing is charged until a person decides."),
+        _NOTHING_TO_DO,
+    ),
 }

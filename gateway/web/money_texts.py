@@ -30,6 +30,8 @@ MONEY_ERRORS = {
     "name_taken": _l("This name is taken."),
     "no_such_offer": _l("This package is not sold any more. Choose another."),
     "not_enough_credit": _l("That needs %(need)s; %(free)s is free."),
+    "key_used": _l("This was entered before, for another group."),
+    "no_group": _l("Accounting names no group for it: let it go, or mend the record in Slurm."),
     "no_such_code": _l("There is no such code, or it has ended."),
     "code_used": _l("This group has redeemed the code before."),
     "code_used_up": _l("All of this code's shares are taken."),
@@ -170,6 +172,10 @@ DOUBTS = {
     Doubt.NO_GROUP: (
         _l("Accounting names no group for it."),
         _l("Nobody can be charged. Let it go, or mend the record in Slurm."),
+    ),
+    Doubt.UNSETTLED: (
+        _l("Settling it failed; the worker's log says why."),
+        _l("Charge its cards by hand, or let it go. What was charged before stays."),
     ),
 }
 

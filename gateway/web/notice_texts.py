@@ -32,6 +32,10 @@ NOTICES: Mapping[str, Lazy] = {
         " by itself."
     ),
     Kind.QOS_OVERRIDES: _l("QoS %(qos)s sets a limit that lets jobs pass a shut gate."),
+    Kind.HOLD_LOST: _l(
+        "Slurm lost job %(job)s of %(group)s before it ran, and %(amount)s is still held for it:"
+        " sluice ledger release-hold %(hold)s gives it back."
+    ),
     BUDGET: _l("The budget %(budget)s has reached %(percent)s %%: %(spent)s of %(amount)s."),
 }
 _AMOUNTS = frozenset({"need", "free", "spent", "amount"})

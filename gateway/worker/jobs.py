@@ -135,7 +135,7 @@ def settle(context: Context) -> None:
     if not _facts_are_known(context, now):
         return  # nobody knows whether accounting counts GPUs: later is better than 0
     context.rules = replace(context.rules, tracked=gate_checks.gpus_tracked(read=context.read))
-    report = settling.settle(begin=context.begin, now=now, rules=context.rules)
+    report = settling.settle(begin=context.begin, read=context.read, now=now, rules=context.rules)
     released = hold.release_due(begin=context.begin, now=now)
     lapsed = credit.expire_due(begin=context.begin, now=now)
     if report.settled or released or lapsed:

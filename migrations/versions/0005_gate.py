@@ -1,4 +1,5 @@
-"""What ended and is not charged yet is found without a look through all jobs."""
+"""What ended and is not charged, what ended in a month, and what is in doubt are found without
+a look through everything."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +11,15 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.create_index("ix_run_end_time", "run", ["end_time"], unique=False)
+    op.create_index(
+        "ix_charge_doubt",
+        "charge",
+        ["at"],
+        unique=False,
+        sqlite_where=sa.text("reason is not null"),
+        postgresql_where=sa.text("reason is not null"),
+    )
     op.create_index(
         "ix_job_uncharged",
         "job",
@@ -21,4 +31,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_charge_doubt", table_name="charge")
+    op.drop_index("ix_run_end_time", table_name="run")
     op.drop_index("ix_job_uncharged", table_name="job")

@@ -237,7 +237,7 @@ def test_an_administrators_cancel_is_given_back_with_the_event(begin):
 
     admin = add_person(begin, "root-of-all", role="administrator")
     job = add_job(begin, state="CANCELLED", gpus=1)
-    add_event(begin, "cancel", job_id=job, person_id=admin)
+    add_event(begin, "cancel", job_id=job, person_id=admin, detail={"outcome": "done"})
     ended(begin, job=job, gpus=1, state="CANCELLED")
     settled(begin)
     assert spent(begin) == 0

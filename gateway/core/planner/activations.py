@@ -1,5 +1,7 @@
 """What the forward pass keeps for the backward pass, on one card."""
 
+from dataclasses import replace
+
 from gateway.core.planner.figures import Figure, Source
 from gateway.core.planner.model import Model
 from gateway.core.planner.setup import Recompute, Setup
@@ -37,11 +39,14 @@ def inputs(model: Model, setup: Setup) -> float:
 
 
 def logits(model: Model, setup: Setup) -> Figure:
-    """In 16 bits the logits and their copy in 32; in 32 bits logits, their logarithm of the
-    softmax, and the gradient."""
-    each = 12 if setup.precision is Precision.FP32 else 6
+    """In 16 bits the logits and their copy in 32, up to twice that where the loss keeps more
+    copies; in 32 bits logits, their logarithm of the softmax, and the gradient."""
+    full = setup.precision is Precision.FP32
+    each = 12 if full else 6
     value = float(model.sequence * setup.micro_batch * model.dimensions.vocab * each)
-    return _figure(model, value, f"{each} s b V")
+    found = _figure(model, value, f"{each} s b V")
+    sources = (*found.sources, Source.MEASURED)
+    return replace(found, high=found.high * (1 if full else 2), sources=sources)
 
 
 def width_of(setup: Setup) -> int:

@@ -124,7 +124,7 @@ def _buffers(model: Model, setup: Setup) -> tuple[tuple[str, Figure], ...]:
         value = 2.0 * width * model.largest_layer
         found.append(("gathered", exactly(value, f"{2 * width} ℓ", Source.DEEPSPEED)))
     elif kind.gathers is Gathers.BLOCK and setup.sharing > 1:
-        value = 2.0 * width * model.block
+        value = 2.0 * width * model.wrapped
         found.append(("gathered", exactly(value, f"{2 * width} β", Source.TORCH_FSDP)))
     if kind.step and setup.precision is not Precision.FP32:
         value = kind.step * model.params / setup.sharing
@@ -135,8 +135,14 @@ def _buffers(model: Model, setup: Setup) -> tuple[tuple[str, Figure], ...]:
         figure = Figure(value, 0, value, f"{kind.bucket:g} P", (Source.TORCH_DDP,))
         found.append(("buckets", figure))
     if kind.bucket_elements:
-        value = width * min(kind.bucket_elements, float(model.params))
-        found.append(("buckets", exactly(value, f"{width} min(P, 5e8)", Source.DEEPSPEED_BUCKET)))
+        # One buffer of this size, however small the model is.
+        value = width * kind.bucket_elements
+        found.append(
+            (
+                "buckets",
+                exactly(value, f"{width} · {kind.bucket_elements:g}", Source.DEEPSPEED_BUCKET),
+            )
+        )
     return tuple(found)
 
 

@@ -29,13 +29,14 @@ class Dimensions:
 @dataclass(frozen=True, slots=True)
 class Model:
     """`largest_layer` are the parameters of the largest single module, as DeepSpeed gathers
-    them; `block` those of what FSDP wraps. `is_assumed`: the dimensions were not told."""
+    them; `wrapped` those of a layer and of what lies around the layers, as FSDP does.
+    `is_assumed`: the dimensions were not told."""
 
     params: int
     dimensions: Dimensions
     sequence: int
     largest_layer: int
-    block: int
+    wrapped: int
     is_assumed: bool
     counted: Figure
 
@@ -82,7 +83,7 @@ def _made(
         dimensions=dimensions,
         sequence=sequence,
         largest_layer=min(params, max(embedding, 4 * dimensions.hidden**2)),
-        block=min(params, max(embedding, dimensions.block)),
+        wrapped=min(params, embedding + dimensions.block),
         is_assumed=is_assumed,
         counted=counted,
     )

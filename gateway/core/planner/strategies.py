@@ -20,7 +20,7 @@ class Gathers(StrEnum):
 
     NOTHING = "nothing"
     LAYER = "layer"  # DeepSpeed: the largest module
-    BLOCK = "block"  # FSDP: the largest wrapped block
+    BLOCK = "block"  # FSDP: a wrapped block, and the root with the embedding
 
 
 class Host(StrEnum):

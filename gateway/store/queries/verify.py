@@ -58,6 +58,7 @@ def _rules() -> Iterator[tuple[str, Select[Any]]]:
     )
     yield "refund_is_not_its_entries", _refunds()
     yield "entry_of_another_group", _strangers()
+    yield "charge_paid_by_another_group", _paid_by_others()
     yield "closed_hold_holds", _closed_holds()
     yield "hold_without_open_submission", _idle_holds()
     yield "charge_without_record", _charges_without_record()
@@ -101,6 +102,18 @@ def _strangers() -> Any:
         select(_name(mm.Entry), mm.Entry.amount, mm.Entry.amount)
         .join(mm.Pot, mm.Pot.id == mm.Entry.pot_id)
         .where(mm.Pot.group != mm.Entry.group)
+    )
+
+
+def _paid_by_others() -> Any:
+    """A charge's lines in a group that is not its own must come to nothing."""
+    total = func.sum(mm.Entry.amount)
+    return (
+        select(_name(mm.Charge), 0 * mm.Charge.id, total)
+        .join(mm.Entry, mm.Entry.charge_id == mm.Charge.id)
+        .where(mm.Entry.group != mm.Charge.group)
+        .group_by(mm.Charge.id, mm.Entry.group)
+        .having(total != 0)
     )
 
 
