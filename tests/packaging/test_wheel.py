@@ -48,6 +48,10 @@ def test_every_page_template_and_migration_is_in_the_wheel(wheel: Path) -> None:
     assert missing == []
 
 
+def test_the_planners_cards_are_in_the_wheel(wheel: Path) -> None:
+    assert "gateway/core/planner/cards.toml" in zipfile.ZipFile(wheel).namelist()
+
+
 def test_the_installed_command_lists_the_templates(wheel: Path, tmp_path: Path) -> None:
     """Starts a process: only an installation of its own shows where the data files land."""
     venv.create(tmp_path / "venv", with_pip=False)
