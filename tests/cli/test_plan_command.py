@@ -131,12 +131,12 @@ def test_a_host_that_is_too_small_is_said():
         (("--strategy", "zero9"), "There are: single, ddp"),
         (("--layers", "2", "--hidden", "100", "--heads", "3", "--vocab", "9"), "--heads: 3 heads"),
         (("--micro-batch", "0"), "--micro-batch: From 1"),
-        (("--mfu", "58"), "--mfu: More than 0, and at most 1"),
+        (("--mfu", "58"), "--mfu: More than 0.0001, and at most 1"),
         (("--price", "free"), "--price: Type an amount"),
         (("--price", "3.5", "--spot-off", "100"), "--spot-off: From 0 to less than 100"),
         (("--spot-off", "18"), "are of --price"),
-        (("--budget", "1e-9"), "--budget: An amount has at most six decimals"),
-        (("--interrupted-hours", "0"), "--interrupted-hours: More than 0"),
+        (("--budget", "0.000000001"), "--budget: An amount has at most six decimals"),
+        (("--interrupted-hours", "0"), "--interrupted-hours: More than 0.0001"),
     ],
 )
 def test_bad_input_is_refused_in_words_with_the_option(words, said):

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slurm
 GROUP, OTHERS = "nlp", ("vision", "biolab")
 SCRIPT = "#!/bin/sh\nexec sleep 600\n"
 MINUTE = 60.0
+QUICK = 0.25  # of the worker's own intervals, but for the test of what a minute holds
 ONE_CARD = ("--partition=a100", "--gpus-per-node=1")
 ALL_CARDS = ("--partition=a100", "--nodes=4", "--gpus-per-node=8", "--time=600")
 PAID = ask(
@@ -53,7 +54,8 @@ def clock():
 class Site:
     """A portal and its worker in one thread; nlp has no credit, the others have plenty."""
 
-    def __init__(self, begin, read, broker, cluster, hands):
+    def __init__(self, begin, read, broker, cluster, hands, *, pace=QUICK):
+        self.pace = pace
         self.begin, self.broker, self.cluster, self.hands = begin, broker, cluster, hands
         one_credit_an_hour(begin, starts=clock() - timedelta(seconds=1))
         for group in OTHERS:
@@ -64,12 +66,16 @@ class Site:
             read=read,
             broker=broker,
             cluster=CLUSTER,
-            poll_seconds=15,
-            ingest_seconds=30,
+            poll_seconds=15 * pace,
+            ingest_seconds=30 * pace,
             clock=clock,
         )
         began = time.monotonic()
-        self.due = {job.name: began + job.seconds for job in JOBS}
+        self.due = {job.name: began + job.seconds * pace for job in JOBS}
+
+    def at_its_own_pace(self):
+        """The intervals that the worker has in a real site."""
+        self.pace, self.context.poll_seconds, self.context.ingest_seconds = 1.0, 15, 30
 
     def until(self, true, seconds=MINUTE):
         """Let the worker work, each job in its own time, until it is so; how long that took."""
@@ -78,7 +84,7 @@ class Site:
             assert time.monotonic() - began < seconds, f"still not so\n{self.hands.sight()}"
             for job in JOBS:
                 if time.monotonic() >= self.due[job.name]:
-                    self.due[job.name] = time.monotonic() + job.seconds
+                    self.due[job.name] = time.monotonic() + job.seconds * self.pace
                     job.run(self.context)
             time.sleep(0.2)
         return time.monotonic() - began
@@ -160,6 +166,7 @@ def site(tmp_path, broker, cluster, cluster_site):
 
 
 def test_within_a_minute_a_group_without_credit_cannot_sbatch_and_nobody_else_notices(site):
+    site.at_its_own_pace()
     running = site.sbatch("nlp-1", *ONE_CARD, "--time=60")
     site.until(lambda: site.is_so(running, "RUNNING"))
     took = site.until(site.is_refused)
@@ -265,10 +272,14 @@ def test_a_paid_submission_starts_though_its_hold_took_the_last_credit(site):
     print(f"shut behind it after {took:.1f} s")
     site.until(lambda: site.limits()[1] is not None and site.limits()[1] >= 60)
     assert site.is_so(paid.job_id, "RUNNING")
-    # Requeued, it needs its minutes again, and has them.
-    assert site.cluster.run(["scontrol", "requeue", str(paid.job_id)]).returncode == 0
+    # Requeued, it needs its minutes again, and the little that its first run cost.
+    site.give(0.5)
+    job = str(paid.job_id)
+    assert site.cluster.run(["scontrol", "requeue", job]).returncode == 0
     site.until(lambda: site.is_so(paid.job_id, "PENDING"))
-    site.until(lambda: site.is_so(paid.job_id, "RUNNING"), 240)
+    begin_now = ["scontrol", "update", f"JobId={job}", "StartTime=now"]
+    site.cluster.run(begin_now)  # Slurm itself waits two minutes after a requeue
+    site.until(lambda: site.is_so(paid.job_id, "RUNNING"))
 
 
 def test_a_paid_submission_that_meets_a_shut_gate_is_let_through(site):

@@ -182,7 +182,7 @@ def test_the_list_has_a_column_of_costs(priced: Site) -> None:
     settled(priced)
     page = priced.signed_in().get("/jobs").text
     # 4 x 1234 s x 3.5 / 3600 = 4.798889, rounded up to a millionth
-    assert '<data value="4.798889" title="CN¥4.798889">CN¥4.80</data>' in page
+    assert '<data value="4.798889" title="4.798889 CNY">CN¥4.80</data>' in page
 
 
 def test_the_head_tells_the_groups_credit(priced: Site) -> None:
