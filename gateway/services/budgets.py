@@ -6,7 +6,7 @@ What a budget stops, it stops at Submit: jobs that run go on, and plain sbatch d
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gateway.core import budgets as rules
 from gateway.core.budgets import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 _LONGEST_NAME, _LONGEST_NOTE = 120, 2000
+_PRESSED_TWICE = timedelta(seconds=10)
 _MOST_PERCENT = 1000
 _CODES = {Action.STOP: "budget_stopped", Action.APPROVE: "budget_needs_approval"}
 
@@ -58,8 +59,8 @@ def add(
     thresholds: Sequence[Threshold] = DEFAULT_THRESHOLDS,
     person_id: int | None = None,
 ) -> int:
-    """A budget from `starts` until before `ends`; its id. Refused: budget_name, ends_before_start,
-    amount_not_positive, percent_out_of_range."""
+    """A budget from `starts` until before `ends`; its id, also of one that says just this already.
+    Refused: budget_name, ends_before_start, amount_not_positive, percent_out_of_range."""
     if not 0 < len(name.strip()) <= _LONGEST_NAME or not name.strip().isprintable():
         raise Refused("budget_name", field="name", longest=_LONGEST_NAME)
     if amount <= 0:
@@ -71,13 +72,14 @@ def add(
     if len({one.percent for one in thresholds}) != len(thresholds):
         raise Refused("percent_twice", field="thresholds")
     with begin() as session:
+        plan: dict[str, Any] = {"group": group, "name": name.strip(), "amount": amount}
+        plan |= {"starts": starts, "ends": ends}
+        there = budgets.same(session, **plan)
+        if there is not None:
+            return there
         return budgets.add(
             session,
-            group=group,
-            name=name.strip(),
-            amount=amount,
-            starts=starts,
-            ends=ends,
+            **plan,
             thresholds=thresholds,
             now=now,
             person_id=person_id,
@@ -95,23 +97,22 @@ def add_line(
     at: datetime | None = None,
     person_id: int | None = None,
 ) -> int:
-    """Enter what was paid outside the ledger; a negative amount takes it back. NotFound, Refused
-    amount_is_zero, note_missing."""
+    """Enter what was paid outside the ledger; a negative amount takes it back. The same line by
+    the same person within seconds is a button pressed twice. NotFound, Refused amount_is_zero,
+    note_missing."""
     if amount == 0:
         raise Refused("amount_is_zero", field="amount")
     if not note.strip():
         raise Refused("note_missing", field="note")
     with begin() as session:
         _get(session, budget_id)
-        return budgets.add_line(
-            session,
-            budget_id,
-            category=category.value,
-            amount=amount,
-            note=note.strip()[:_LONGEST_NOTE],
-            at=at or now,
-            person_id=person_id,
-        )
+        line: dict[str, Any] = {"category": category.value, "amount": amount}
+        line |= {"note": note.strip()[:_LONGEST_NOTE], "person_id": person_id}
+        if at is None:
+            there = budgets.same_line(session, budget_id, **line, since=now - _PRESSED_TWICE)
+            if there is not None:
+                return there
+        return budgets.add_line(session, budget_id, **line, at=at or now)
 
 
 def set_threshold(budget_id: int, percent: int, action: Action | None, *, begin: Begin) -> None:

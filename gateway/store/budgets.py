@@ -148,6 +148,42 @@ def add_line(
     return int(session.execute(insert(_LINE).returning(_LINE.c.id), values).scalar_one())
 
 
+def same(
+    session: Session, *, group: str, name: str, amount: int, starts: datetime, ends: datetime
+) -> int | None:
+    """A budget that says just this."""
+    query = select(_BUDGET.c.id).where(
+        _BUDGET.c.group_name == group,
+        _BUDGET.c.name == name,
+        _BUDGET.c.amount == amount,
+        _BUDGET.c.starts == starts,
+        _BUDGET.c.ends == ends,
+    )
+    return session.scalar(query.limit(1))
+
+
+def same_line(
+    session: Session,
+    budget_id: int,
+    *,
+    category: str,
+    amount: int,
+    note: str,
+    since: datetime,
+    person_id: int | None,
+) -> int | None:
+    """A line that says just this, by the same person, dated after `since`."""
+    query = select(_LINE.c.id).where(
+        _LINE.c.budget_id == budget_id,
+        _LINE.c.category == category,
+        _LINE.c.amount == amount,
+        _LINE.c.note == note,
+        _LINE.c.at >= since,
+        _LINE.c.person_id.is_not_distinct_from(person_id),
+    )
+    return session.scalar(query.limit(1))
+
+
 def lines(session: Session, budget_id: int) -> list[LineRow]:
     """As they were entered."""
     line = mm.BudgetLine

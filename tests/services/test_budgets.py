@@ -196,3 +196,13 @@ def test_budgets_are_listed_newest_first(begin):
         assert budgets.of_group(session, "vision", now=NOW) == []
     assert [one.row.id for one in found] == [new, old]
     assert found[1].burn_down[-1][0] == (NOW - 20 * DAY).date()
+
+
+def test_a_button_pressed_twice_enters_it_once(begin):
+    budget = planned(begin)
+    assert planned(begin) == budget
+    given = {"note": "disks", "begin": begin, "person_id": None}
+    line = budgets.add_line(budget, Category.STORAGE, 300, now=NOW, **given)
+    soon, later = NOW + timedelta(seconds=1), NOW + timedelta(minutes=1)
+    assert budgets.add_line(budget, Category.STORAGE, 300, now=soon, **given) == line
+    assert budgets.add_line(budget, Category.STORAGE, 300, now=later, **given) != line
