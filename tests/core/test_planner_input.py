@@ -3,10 +3,12 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.core.planner.cards import read_cards
-from gateway.core.planner.plan import plan
-from gateway.core.planner.strategies import Precision
+from gateway.core.planner.plan import Ask, Plan, plan
+from gateway.core.planner.strategies import NAMES, Precision
 from gateway.errors import BadConfiguration, Refused
 from gateway.testing.planner_samples import CARDS, ask
 
@@ -16,6 +18,7 @@ NUMBERS = (
     *("save_seconds", "keep", "interrupted_hours", "spot_interrupted_hours", "restart_minutes"),
     *("host_gb", "within_hours"),
 )
+DIMENSIONS = ("layers", "hidden", "heads", "vocab")
 # Where nothing is a number that makes sense.
 _ZERO_IS_FINE = {"restart_minutes"}
 
@@ -32,7 +35,7 @@ def test_a_number_that_is_none_is_refused_at_its_field(field, value):
     assert refused.value.code in {"plan_number", "plan_range", "plan_above"}
 
 
-@pytest.mark.parametrize("field", ["layers", "hidden", "heads", "vocab"])
+@pytest.mark.parametrize("field", DIMENSIONS)
 @pytest.mark.parametrize("value", [-1, 0, math.nan, 10**30])
 def test_a_dimension_that_is_none_is_refused_at_its_field(field, value):
     with pytest.raises(Refused) as refused:
@@ -41,7 +44,7 @@ def test_a_dimension_that_is_none_is_refused_at_its_field(field, value):
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "code"),
+    ("asked", "field", "code"),
     [
         ({"params": None}, "params", "plan_no_model"),
         (SHAPE | {"heads": None}, "heads", "plan_dimensions"),
@@ -60,9 +63,9 @@ def test_a_dimension_that_is_none_is_refused_at_its_field(field, value):
         ({"budget": -1}, "budget", "amount_not_positive"),
     ],
 )
-def test_what_does_not_go_together_is_refused(given, field, code):
+def test_what_does_not_go_together_is_refused(asked, field, code):
     with pytest.raises(Refused) as refused:
-        plan(ask(**given), cards=CARDS)
+        plan(ask(**asked), cards=CARDS)
     assert (refused.value.field, refused.value.code) == (field, code)
 
 
@@ -141,3 +144,52 @@ def test_a_wrong_card_is_told_in_words(row, words):
 def test_a_wrong_file_tells_every_problem():
     with pytest.raises(BadConfiguration, match=r"unknown table 'card'.*cards is no table"):
         read_cards({"card": {}, "cards": 3})
+
+
+_anything = st.one_of(
+    st.sampled_from([-1, 0, 0.5, 1, 16, 1e9, 1e14, 1e17, 1e30, 5e-324, math.nan, math.inf]),
+    st.floats(1e-3, 1e6),
+    st.integers(1, 10**12),
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from([*NUMBERS, *DIMENSIONS]), _anything, max_size=4),
+    st.sampled_from(NAMES),
+    st.sampled_from(sorted(CARDS)),
+)
+def test_any_numbers_make_a_plan_of_finite_numbers_or_a_refusal(given_, strategy, card):
+    found = _plan_or_field(ask(strategy=strategy, gpu=card, **given_))
+    if not isinstance(found, Plan):
+        assert found
+        return
+    figures = (found.memory.total, found.memory.host, found.speed.hours, found.checkpoint.waste)
+    for figure in figures:
+        assert 0 < figure.low <= figure.value <= figure.high < math.inf
+
+
+def _plan_or_field(asked: Ask) -> Plan | str | None:
+    try:
+        return plan(asked, cards=CARDS)
+    except Refused as refused:
+        return refused.field
+
+
+def test_32_bits_take_more_hours_and_no_second_copy():
+    half, full = (plan(ask(precision=one), cards=CARDS) for one in ("bf16", "fp32"))
+    assert full.speed.hours.value == pytest.approx(half.speed.hours.value * 312 / 19.5)
+    assert full.memory.state == half.memory.state
+    assert "step" not in dict(full.memory.overheads)
+    assert full.checkpoint.size.high == 12 * 10e9
+
+
+def test_parameters_count_where_the_dimensions_are_told_too():
+    found = plan(ask(**(SHAPE | {"params": 12e9})), cards=CARDS)
+    assert found.model.params == 12_000_000_000
+    assert not found.model.is_assumed
+    assert found.setup.nodes == 2
+
+
+def test_recomputation_is_told_not_to_be_in_the_mfu():
+    codes = {one.code for one in plan(ask(recompute="full"), cards=CARDS).notices}
+    assert "mfu_is_not_hfu" in codes

@@ -20,12 +20,13 @@ def planned(begin, **given):
 
 @pytest.fixture
 def priced(begin):
-    """3.50 a card-hour since yesterday, spot at 0.82, a package at 3.15, and 9.00 from tomorrow."""
+    """3.50 a card-hour since yesterday, 9.00 from tomorrow; three QoS, and a package at 3.15."""
     day = timedelta(days=1)
     for per_hour, starts in (("3.5", NOW - day), ("9", NOW + day)):
         prices.set_price("a100", per_hour, starts=starts, begin=begin, now=NOW, backdated=True)
     prices.set_terms("spot", "0.82", begin=begin, now=NOW)
     prices.set_terms("urgent", "1.5", begin=begin, now=NOW)
+    prices.set_terms("same", "1", begin=begin, now=NOW)
     prices.add_offer("week", "a100", "3.15", begin=begin, now=NOW)
     return begin
 

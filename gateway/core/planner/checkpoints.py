@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.core.planner.figures import Figure, Source, exactly, real, whole
+from gateway.core.planner.figures import Figure, Source, above_zero, exactly, whole
 from gateway.core.planner.model import Model
 from gateway.core.planner.setup import Setup
 from gateway.core.planner.strategies import Precision
@@ -10,6 +10,7 @@ from gateway.core.planner.waste import Interruptions, daly, interruptions, waste
 
 # A signal to save may come a minute early, and the step that runs must end first.
 _SIGNAL_MARGIN_SECONDS = 60
+_LEAST_SAVE_SECONDS = 0.001  # of a toy: not even an empty file is written faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,13 @@ def checkpoint(
 ) -> Checkpoint:
     """`save_seconds` where it was measured; else the size over the speed of the storage."""
     bytes_each = size(model, setup)
-    speed = real("write_gbs", write_gbs, most=1e5, open_at=True) * 1e9
+    speed = above_zero("write_gbs", write_gbs, most=1e5) * 1e9
     save = _over(bytes_each, speed)
     if save_seconds is not None:
-        save = exactly(save_seconds, "C", Source.ASKED)
-    given = interruptions(save=save.value, between=between, restart=restart)
+        save = exactly(above_zero("save_seconds", save_seconds, most=1e12), "C", Source.ASKED)
+    given = interruptions(
+        save=max(save.value, _LEAST_SAVE_SECONDS), between=between, restart=restart
+    )
     best = young(given.save, given.between)
     copies = whole("keep", keep, most=1e6)
     lead = int(step_seconds + save.high + _SIGNAL_MARGIN_SECONDS) + 1

@@ -7,6 +7,7 @@ from enum import StrEnum
 from gateway.errors import Refused
 
 GB = 1e9  # as the makers of cards count
+_LEAST = 1e-4
 
 
 class Source(StrEnum):
@@ -70,14 +71,19 @@ def whole(field: str, value: float, *, most: float, least: int = 1) -> int:
     return int(number)
 
 
-def real(
-    field: str, value: float, *, most: float, least: float = 0.0, open_at: bool = False
-) -> float:
-    """A finite number in its range, `least` itself left out when `open_at`."""
+def real(field: str, value: float, *, most: float, least: float = 0.0) -> float:
+    """A finite number from `least` to `most`. Refused: plan_number, plan_range."""
     if not math.isfinite(value):
         raise Refused("plan_number", field=field)
-    if open_at and not least < value <= most:
-        raise Refused("plan_above", field=field, least=f"{least:g}", most=f"{most:g}")
     if not least <= value <= most:
         raise Refused("plan_range", field=field, least=f"{least:g}", most=f"{most:g}")
+    return float(value)
+
+
+def above_zero(field: str, value: float, *, most: float) -> float:
+    """The same, for what divides: so small a number would make infinities of others."""
+    if not math.isfinite(value):
+        raise Refused("plan_number", field=field)
+    if not _LEAST < value <= most:
+        raise Refused("plan_above", field=field, least=f"{_LEAST:g}", most=f"{most:g}")
     return float(value)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gateway.core.planner.cards import Card
-from gateway.core.planner.figures import Figure, Notice, Source, exactly, notice, real
+from gateway.core.planner.figures import Figure, Notice, Source, above_zero, exactly, notice
 from gateway.core.planner.model import Model
 from gateway.core.planner.setup import Recompute, Setup
 
@@ -48,7 +48,7 @@ def flops_per_token(model: Model) -> Figure:
 def mfu_of(card: Card, setup: Setup, asked: float | None) -> Mfu:
     """What was asked for, else what the site measured, else what such cards usually reach."""
     if asked is not None:
-        share = real("mfu", asked, most=1, open_at=True)
+        share = above_zero("mfu", asked, most=1)
         return Mfu(exactly(share, "MFU", Source.ASKED), "asked")
     if card.measured_mfu is not None and not setup.strategy.offloads:
         own = card.measured_mfu

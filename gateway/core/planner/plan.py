@@ -8,7 +8,7 @@ from gateway.core.credits import Credits
 from gateway.core.planner import checkpoints, hours, money, verdict
 from gateway.core.planner.cards import Card, Cards, find, precision_for
 from gateway.core.planner.checkpoints import Checkpoint
-from gateway.core.planner.figures import Notice, notice, real, whole
+from gateway.core.planner.figures import Notice, above_zero, notice, real, whole
 from gateway.core.planner.hours import SECONDS_AN_HOUR, Speed
 from gateway.core.planner.memory import Memory, memory
 from gateway.core.planner.model import MOST_TOKENS, Dimensions, Model, of_dimensions, of_params
@@ -155,7 +155,7 @@ def _setup(ask: Ask, card: Card) -> Setup:
 
 
 def _checkpoint(ask: Ask, model: Model, used: Setup, speed: Speed) -> Checkpoint:
-    every = real("interrupted_hours", ask.interrupted_hours, most=1e6, open_at=True)
+    every = above_zero("interrupted_hours", ask.interrupted_hours, most=1e6)
     return checkpoints.checkpoint(
         model,
         used,
@@ -171,7 +171,7 @@ def _checkpoint(ask: Ask, model: Model, used: Setup, speed: Speed) -> Checkpoint
 def _cost(
     ask: Ask, used: Setup, speed: Speed, saved: Checkpoint, rates: Sequence[Rate]
 ) -> Cost | None:
-    every = real("spot_interrupted_hours", ask.spot_interrupted_hours, most=1e6, open_at=True)
+    every = above_zero("spot_interrupted_hours", ask.spot_interrupted_hours, most=1e6)
     between = every * SECONDS_AN_HOUR
     given = saved.given
     spot = interruptions(save=given.save, between=between, restart=given.restart)
@@ -192,13 +192,13 @@ def _cost(
 def _fits_host(ask: Ask, needed: Memory) -> bool | None:
     if ask.host_gb is None:
         return None
-    return needed.host.value <= real("host_gb", ask.host_gb, most=1e6, open_at=True) * 1e9
+    return needed.host.value <= above_zero("host_gb", ask.host_gb, most=1e6) * 1e9
 
 
 def _within(ask: Ask, speed: Speed, used: Setup) -> Within | None:
     if ask.within_hours is None:
         return None
-    asked = real("within_hours", ask.within_hours, most=1e7, open_at=True)
+    asked = above_zero("within_hours", ask.within_hours, most=1e7)
     return Within(
         hours=asked,
         gpus=hours.gpus_within(asked, speed, used),

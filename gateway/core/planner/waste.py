@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from gateway.core.planner.figures import real
+from gateway.core.planner.figures import above_zero, real
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Interruptions:
 def interruptions(*, save: float, between: float, restart: float) -> Interruptions:
     """Refused, with the field."""
     return Interruptions(
-        real("save_seconds", save, most=1e7, open_at=True),
-        real("between", between, most=1e10, open_at=True),
+        above_zero("save_seconds", save, most=1e12),
+        above_zero("between", between, most=1e10),
         real("restart", restart, most=1e7),
     )
 
