@@ -21,13 +21,15 @@ from werkzeug.serving import run_simple
 
 from gateway.config import default_home, load_settings
 from gateway.core.access import Role
-from gateway.services import ingest, poll
+from gateway.core.credits import MILLION
+from gateway.services import credit, hold, ingest, poll, settle
 from gateway.store import models as t
 from gateway.store.schema import upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.testing import builders as b
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
+from gateway.testing.money_samples import fill_money
 from gateway.web.app import create_app
 from gateway.wire import messages as m
 
@@ -64,6 +66,8 @@ def _build(port: int) -> Callable[..., Any]:
     world = World(broker, begin)
     world.step()
     _past(begin)
+    credit.top_up("nlp", 30_000 * MILLION, begin=begin, now=broker.now - timedelta(days=60))
+    fill_money(begin, now=broker.now)
     threading.Thread(target=world.run, daemon=True).start()
     app = create_app(settings, begin=begin, broker=broker)
     print(f"http://127.0.0.1:{port}  password: {b.PASSWORD}", flush=True)
@@ -115,6 +119,8 @@ class World:
         poll.poll_policy(begin=self.begin, broker=self.broker, now=now)
         poll.poll_queue(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
         ingest.ingest(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
+        settle.settle(begin=self.begin, now=now)
+        hold.release_due(begin=self.begin, now=now)
 
     def guarded(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Any]:
         def call(environ: Any, start: Any) -> Any:

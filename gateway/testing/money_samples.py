@@ -74,11 +74,12 @@ def _prices(begin: Begin, first: datetime) -> None:
             now=first,
         )
     prices.set_terms("spot", "0.82", preempted="free", starts=first, begin=begin, now=first)
-    prices.set_price("a100", "3.3", starts=b.NOW + timedelta(days=30), begin=begin, now=b.NOW)
+    later = max(b.NOW, first) + timedelta(days=90)
+    prices.set_price("a100", "3.3", starts=later, begin=begin, now=first)
 
 
 def _credit(begin: Begin, first: datetime, now: datetime, offer: int) -> None:
-    for group, amount in (("nlp", 9000), ("vision", 2500)):
+    for group, amount in (("nlp", 9000), ("vision", 25_000)):
         credit.top_up(group, amount * MILLION, begin=begin, now=first, key=f"s-{group}")
     credit.grant(
         "nlp",

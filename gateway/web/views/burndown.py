@@ -83,14 +83,15 @@ def _drawn(
 ) -> Burndown:
     span = max(1, len(days) - 1 + ahead_days)
     end = max(min(whole, 0), whole - pace * ahead_days) if ahead_days else whole
-    top = max(1, whole, *(day.left for day in days))
+    top = max(0, whole, *(day.left for day in days))
     low = min(0, whole, *(day.left for day in days))
+    height = max(1, top - low)
 
     def x(place: float) -> float:
         return round(place / span * 100, 2)
 
     def y(amount: int) -> float:
-        return round((top - amount) * 100 / (top - low), 2)
+        return round((top - amount) * 100 / height, 2)
 
     points = [f"{x(n)},{y(day.left)}" for n, day in enumerate(days)]
     now_x, zero = x(len(days) - 1), y(0)
