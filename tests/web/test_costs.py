@@ -10,6 +10,7 @@ import pytest
 from gateway.core.billing import Doubt
 from gateway.core.credits import MILLION
 from gateway.services import credit, prices, refund, settle
+from gateway.store import gate
 from gateway.testing import builders as b
 from gateway.testing.money import change_run, charge_of, set_price, set_terms
 from gateway.web.doubt_texts import MEANS
@@ -214,3 +215,12 @@ def test_the_hold_stands_on_the_jobs_page(priced: Site, filled: Any) -> None:
     said = words(browser.get(place).text)
     assert "Hold" in said
     assert "CN¥336.00 since" in said
+
+
+def test_a_job_that_the_gate_holds_says_that_credit_is_missing(priced: Site) -> None:
+    job = b.add_job(priced.begin, user="nlp-1", state="PENDING", reason="JobHeldAdmin")
+    assert "not enough credit left" not in priced.signed_in().get(f"/jobs/{job}").text
+    with priced.begin() as session:
+        gate.put_held(session, job, at=priced.broker.now, reason="no_credit")
+    page = priced.signed_in().get(f"/jobs/{job}").text
+    assert "your group has not enough credit left for all of this job" in page

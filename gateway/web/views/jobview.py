@@ -11,6 +11,7 @@ from gateway.errors import NotFound
 from gateway.services import costs
 from gateway.services.costs import JobMoney
 from gateway.store.queries import job as reads
+from gateway.store.queries.gates import why_held
 from gateway.store.queries.health import poll
 from gateway.store.queries.job import EventRow, JobDetail, RunRow
 from gateway.store.queries.jobs import JobRow
@@ -105,8 +106,9 @@ def build(job_id: int) -> JobView:
         events = reads.events(session, job_id=job_id, submission_id=submission)
         last_poll = poll(session, "queue")
         spent = costs.of_job(session, detail.row, now=now, gone_at=detail.left_queue_at)
+        gated = detail.row.reason == "JobHeldAdmin" and why_held(session, job_id) is not None
     last = fresh(last_poll, now)
-    return _view(detail, runs, events, spent, rights=rights, freshness=last, now=now)
+    return _view(detail, runs, events, spent, gated=gated, rights=rights, freshness=last, now=now)
 
 
 def _view(
@@ -115,6 +117,7 @@ def _view(
     events: Sequence[EventRow],
     spent: JobMoney | None,
     *,
+    gated: bool,
     rights: JobRights,
     freshness: Fresh,
     now: datetime,
@@ -133,7 +136,7 @@ def _view(
         actions=acting.offered(state, job.reason, rights) if detail.left_queue_at is None else [],
         again=own.row.id if own and own.row.person_id == viewer().person_id else None,
         words=_words(job, state, times),
-        why=_why(detail, state, now),
+        why=_why(detail, state, now, gated=gated),
         exit=_exit(job, state),
         estimated_start=job.estimated_start if state.is_pending else None,
         fresh=freshness,
@@ -182,8 +185,8 @@ def _words(job: JobRow, state: JobState, times: JobWaits) -> str:
     return state_text(job.state)
 
 
-def _why(detail: JobDetail, state: JobState, now: datetime) -> str:
-    """Why it waits; or that Slurm does not speak of it any more, which ends nothing by itself."""
+def _why(detail: JobDetail, state: JobState, now: datetime, *, gated: bool) -> str:
+    """Why it waits (`gated`: the portal holds it for want of credit); or that Slurm does not speak of it any more, which ends nothing by itself."""
     job, left = detail.row, detail.left_queue_at
     if job.active and left is not None:
         if now - left < TOLD_SOON:
@@ -193,6 +196,11 @@ def _why(detail: JobDetail, state: JobState, now: datetime) -> str:
             "it ended. Slurm may have lost it: an administrator can look, and you can submit it "
             "again.",
             time=duration(now - left),
+        )
+    if gated and state.is_pending:
+        return gettext(
+            "Held by the portal: your group has not enough credit left for all of this job. It is "
+            "let go by itself when credit comes."
         )
     return reason_text(job.reason) if state.is_pending or _explains(job.reason) else ""
 
