@@ -186,7 +186,8 @@ def _words(job: JobRow, state: JobState, times: JobWaits) -> str:
 
 
 def _why(detail: JobDetail, state: JobState, now: datetime, *, gated: bool) -> str:
-    """Why it waits (`gated`: the portal holds it for want of credit); or that Slurm does not speak of it any more, which ends nothing by itself."""
+    """Why it waits (`gated`: the portal holds it for want of credit); or that Slurm does not speak
+    of it any more, which ends nothing by itself."""
     job, left = detail.row, detail.left_queue_at
     if job.active and left is not None:
         if now - left < TOLD_SOON:
