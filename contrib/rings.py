@@ -33,7 +33,10 @@ def _pytest(*arguments: str) -> tuple[str, ...]:
 FAST = ("core", "wire", "services", "web", "contract", "broker", "worker", "cli", "guards")
 
 # What must hold on PostgreSQL too: two writers see each other by locks of rows there.
-MONEY = tuple(f"tests/services/test_{name}.py" for name in ("holds", "settle", "ledger_properties"))
+MONEY = tuple(
+    f"tests/services/test_{name}.py"
+    for name in ("holds", "settle", "money_faults", "ledger_properties")
+)
 
 RINGS = (
     Ring(
