@@ -53,7 +53,9 @@ def up(home: Path) -> int:
 def down(home: Path) -> int:
     """End everything, and say what stays."""
     Portal(home, say=say).stop()
-    if home.is_dir():
+    if not home.is_dir():
+        say(f"Nothing was started in {home}. Was SLUICE_HOME another one then?")
+    else:
         say(f"Ended. The portal's database and logs stay in {home}")
     return 0
 

@@ -74,6 +74,9 @@ class Portal:
         if not self.running():
             self._say("Starting the portal: database, sample people, processes")
         (self.home / "environments.toml").write_text(ENVIRONMENTS)
+        # So that commands in another shell speak of the same cluster.
+        if not (self.home / "sluice.toml").exists():
+            (self.home / "sluice.toml").write_text('cluster_name = "dev"\n')
         self._sluice("db", "upgrade")
         self._add_people()
         self._set_prices()
@@ -136,7 +139,7 @@ class Portal:
         return Process(**found["process"])
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "SLUICE_HOME": str(self.home), "SLUICE_CLUSTER_NAME": "dev"}
+        return {**os.environ, "SLUICE_HOME": str(self.home)}
 
     def _sluice(self, *words: str, stdin: str = "") -> str:
         done = subprocess.run(  # noqa: S603

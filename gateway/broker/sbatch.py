@@ -12,7 +12,7 @@ from gateway.errors import BrokerRefused, GatewayError
 from gateway.wire import messages as m
 
 _START = re.compile(r"to start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)", re.ASCII)
-_SAYS = re.compile(r"(?:sbatch: error|allocation failure): (.+)")
+_SAYS = re.compile(r"(?:sbatch: (?:error|fatal)|allocation failure): (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ def arguments(request: m.SubmitRequest) -> list[str]:
     ]
     if request.gpus_per_node:
         kind = f"{request.gpu_type}:" if request.gpu_type else ""
-        words.append(f"--gres=gpu:{kind}{request.gpus_per_node}")
+        # As the script's own line says it: Slurm takes no --gres beside --gpus-per-node.
+        words.append(f"--gpus-per-node={kind}{request.gpus_per_node}")
     if request.memory_mb_per_node is not None:
         words.append(f"--mem={request.memory_mb_per_node}M")
     return words

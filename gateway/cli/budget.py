@@ -125,6 +125,17 @@ def approve(budget_id: int, percent: int, as_json: bool) -> None:
 
 @budget.command()
 @click.argument("budget_id", type=int, metavar="ID")
+@JSON
+@said
+def end(budget_id: int, as_json: bool) -> None:
+    """End a budget now: it counts no further and stops nothing any more."""
+    with database() as begin:
+        budgets.end(budget_id, begin=begin, now=now())
+    _print_one(budget_id, as_json=as_json)
+
+
+@budget.command()
+@click.argument("budget_id", type=int, metavar="ID")
 @click.argument("thresholds", type=_ThresholdType(), nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Take these thresholds away.")
 @JSON

@@ -85,9 +85,11 @@ def add(
             note=note,
             carry_over_millionths=carry_over,
         )
-    facts = {"pot": pot, "group": group, "reason": reason, "note": note}
-    facts |= {"starts": iso(starts or moment), "expires": iso(expires)}
-    until = f", until {local(expires, settings().timezone)}" if expires else ""
+        with begin() as session:  # as it is: a key that comes again gives what was given then
+            (row,) = [row for _, row in balances.grants(session, group=group) if row.id == pot]
+    facts = {"pot": pot, "group": group, "reason": row.reason, "note": row.note}
+    facts |= {"starts": iso(row.starts), "expires": iso(row.expires)}
+    until = f", until {local(row.expires, settings().timezone)}" if row.expires else ""
     text = f"{group} has a grant of {plain(millionths)} {settings().currency}{until} (pot {pot})."
     put(facts | amounts(amount=millionths), [text], as_json=as_json)
 

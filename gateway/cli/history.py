@@ -4,14 +4,16 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from zoneinfo import ZoneInfo
 
 import click
 
 from gateway.cli.common import database, now, said, settings
+from gateway.cli.output import local
 from gateway.services.import_feed import Source, feed, rarely_collect
 from gateway.services.import_history import ImportReport, import_history
+from gateway.store import prices
 
 _EVERY_SECONDS = 2.0
 
@@ -54,9 +56,21 @@ def import_file(  # noqa: PLR0917  # click gives them by name
     )
     rarely_collect()
     with database() as begin:
-        report = import_history(feed(source), begin=begin, now=moment, told=_progress())
+        with begin() as session:
+            price_list = prices.load(session)
+        if price_list.terms:
+            source = replace(source, needs=("QOS",))
+        report = import_history(
+            feed(source),
+            begin=begin,
+            now=moment,
+            told=_progress(),
+            any_cluster=cluster is not None,
+        )
     facts = asdict(report) | {"ties": report.ties}
-    click.echo(json.dumps(facts) if as_json else _sentence(report))
+    since = price_list.begins
+    charged = local(since, found.timezone) if since else None
+    click.echo(json.dumps(facts) if as_json else _sentence(report, charged))
     if not report.ties:
         sys.exit(1)
 
@@ -82,12 +96,15 @@ def _progress() -> Callable[[ImportReport], None]:
     return told
 
 
-def _sentence(report: ImportReport) -> str:
+def _sentence(report: ImportReport, charged_since: str | None) -> str:
     lines = [
         f"{report.records:,} rows in the file: {report.stored:,} stored, {report.steps:,} steps "
         f"left out, {report.held:,} held for review.",
-        f"{report.changed:,} jobs and runs of the database are new or changed.",
+        f"{report.changed:,} jobs and runs of the database are new or changed, stored as those of "
+        f"the cluster {', '.join(report.clusters) or '–'}.",
     ]
+    if charged_since:
+        lines.append(f"Runs that started since {charged_since} are charged by the worker.")
     if report.held:
         lines.append(
             f"Rows that could not be understood are kept with their text ({report.newly_held:,} of "

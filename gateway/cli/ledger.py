@@ -69,12 +69,13 @@ def balance(group: str | None, force: bool, as_json: bool) -> None:
     cells = [
         [
             one.group,
-            *(plain(n) for n in (one.available, one.held, one.committed, one.pending)),
+            plain(one.available - one.in_packages),
+            *(plain(n) for n in (one.in_packages, one.held, one.committed, one.pending)),
             str(one.reviews),
         ]
         for one in found
     ]
-    head = ["group", ">available", ">held", ">committed", ">pending", ">in review"]
+    head = ["group", ">available", ">in packages", ">held", ">committed", ">pending", ">in review"]
     put(facts, table(head, cells), as_json=as_json)
 
 
@@ -97,7 +98,8 @@ def verify(as_json: bool) -> None:
 def balance_facts(one: Balance) -> dict[str, Any]:
     facts: dict[str, Any] = {"group": one.group, "reviews": one.reviews, "at_zero": one.at_zero}
     facts |= amounts(
-        available=one.available,
+        available=one.available - one.in_packages,
+        in_packages=one.in_packages,
         held=one.held,
         committed=one.committed,
         pending=one.pending,
@@ -117,7 +119,8 @@ def pot_facts(pot: PotRow) -> dict[str, Any]:
 
 def _one(one: Balance, zone: tzinfo, moment: datetime) -> list[str]:
     figures = [
-        ["available", plain(one.available)],
+        ["available", plain(one.available - one.in_packages)],
+        ["and in packages", plain(one.in_packages)],
         ["held", plain(one.held)],
         ["committed to running jobs without a hold", plain(one.committed)],
         [f"pending, {one.reviews} in review", plain(one.pending)],

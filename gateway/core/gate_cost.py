@@ -27,12 +27,22 @@ MOST_MINUTES = 2**40  # as the broker takes it
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What a hold was for."""
+
+    kinds: tuple[str, ...]
+    gpus: int
+    cpus: int
+    qos: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class OpenJob:
     """A job of a group that is not charged yet, the oldest first by `order`.
 
     `kinds`: the GPU types it has or could be given. `minutes`: its limit, or that of its
     partition; None: no limit anywhere. `covered_minutes`: how long a hold has paid for, and
-    `shortage` what that hold lacks since the job was requeued.
+    `shortage` what that hold lacks since the job was requeued. `paid`: the cards it was for.
     """
 
     id: int
@@ -48,6 +58,7 @@ class OpenJob:
     ended: datetime | None = None
     covered_minutes: int = 0
     shortage: int = 0
+    paid: Shape | None = None
 
     @property
     def waits(self) -> bool:
@@ -109,7 +120,7 @@ class Rates:
 def weigh(job: OpenJob, *, rates: Rates, now: datetime) -> Weighed:
     """By the prices at its start, or those of now for a job that waits."""
     minutes = _card_minutes(job, now)
-    used, covered = _elapsed(job, now), job.covered_minutes * 60
+    used, covered = _elapsed(job, now), _covered(job, rates, job.started or now)
     longest = used if job.ended is not None else max((job.minutes or 0) * 60, used)
 
     def cost(seconds: int) -> Bill | NoPrice:
@@ -123,6 +134,18 @@ def weigh(job: OpenJob, *, rates: Rates, now: datetime) -> Weighed:
     if job.started is not None:
         accrued, under_hold = _total(cost(used - covered)), _total(cost(min(used, covered)))
     return Weighed(job, None if endless else worst, accrued, under_hold, minutes)
+
+
+def _covered(job: OpenJob, rates: Rates, at: datetime) -> int:
+    """Seconds of the job as it is now that its hold has paid for. Dearer cards than those that
+    were asked for use it up sooner."""
+    seconds, paid = job.covered_minutes * 60, job.paid
+    if not seconds or paid is None:
+        return seconds
+    asked = replace(job, kinds=paid.kinds, gpus=paid.gpus, cpus=paid.cpus, qos=paid.qos)
+    then = _total(rates.bill(asked, SECONDS_AN_HOUR, at=at))
+    now = _total(rates.bill(job, SECONDS_AN_HOUR, at=at))
+    return seconds if now <= then else seconds * then // now
 
 
 def _total(found: Bill | NoPrice) -> int:

@@ -125,6 +125,9 @@ class Dump:
         self.records = 0
         self.text = ""
 
+    def has(self, column: str) -> bool:
+        return column.lower() in self._columns
+
     def __iter__(self) -> Iterator[Item]:
         width, delimiter = self._width, self.delimiter
         for line in self._each():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 _LONGEST_NAME, _LONGEST_NOTE = 120, 2000
+_LONGEST = timedelta(days=3660)
 _PRESSED_TWICE = timedelta(seconds=10)
 _MOST_PERCENT = 1000
 _CODES = {Action.STOP: "budget_stopped", Action.APPROVE: "budget_needs_approval"}
@@ -67,6 +68,8 @@ def add(
         raise Refused("amount_not_positive", field="amount")
     if ends <= starts:
         raise Refused("ends_before_start", field="ends")
+    if ends - starts > _LONGEST or abs(starts - now) > _LONGEST:
+        raise Refused("budget_too_long", field="ends")
     for one in thresholds:
         _percent(one.percent, "thresholds", least=1)
     if len({one.percent for one in thresholds}) != len(thresholds):
@@ -122,6 +125,14 @@ def set_threshold(budget_id: int, percent: int, action: Action | None, *, begin:
     with begin() as session:
         _get(session, budget_id)
         budgets.set_threshold(session, budget_id, percent, action)
+
+
+def end(budget_id: int, *, begin: Begin, now: datetime) -> None:
+    """It counts no further and stops nothing any more; what it had stays. NotFound. One that has
+    not begun is as if it had never been."""
+    with begin() as session:
+        row = _get(session, budget_id)
+        budgets.end(session, budget_id, at=max(now, row.starts + timedelta(seconds=1)))
 
 
 def approve(budget_id: int, percent: int, *, begin: Begin) -> None:

@@ -83,7 +83,10 @@ def top_up(
     entry_key = f"top_up:{key or secrets.token_hex(16)}"
     with begin() as session:
         balance = balance_of(session, group, now=now)
-        if not ledger.has_entry(session, entry_key):
+        there = ledger.amount_of(session, balance, entry_key)
+        if there not in {None, amount} or (there is None and ledger.has_entry(session, entry_key)):
+            raise Refused("key_used")
+        if there is None:
             entry = NewEntry(
                 now,
                 balance,
@@ -161,6 +164,8 @@ def add_campaign(
         raise Refused("amount_not_positive", field="amount" if amount <= 0 else "stock")
     if not 0 < days <= _MOST_DAYS:
         raise Refused("days_out_of_range", field="days")
+    if ends is not None and ends <= now:
+        raise Refused("expires_before_start", field="ends")
     row = {"code": code, "amount": amount, "days": days, "stock": stock, "taken": 0}
     row |= {"starts": now, "ends": ends, "person_id": person_id}
     with begin() as session:
@@ -214,7 +219,7 @@ def fill(session: "Session", new: NewPot, amount: int, *, kind: EntryKind, now: 
     pot_id = ledger.add_pot(session, new, now=now)
     if pot_id is None:
         there = ledger.pot_by_key(session, new.key, group=new.group)
-        if there is None:
+        if there is None or ledger.amount_of(session, there, new.key) != amount:
             raise Refused("key_used")
         return there
     entry = NewEntry(

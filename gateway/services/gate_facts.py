@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from gateway.core import gate
 from gateway.core.gate import Group, Member, Sending
-from gateway.core.gate_cost import OpenJob
+from gateway.core.gate_cost import OpenJob, Shape
 from gateway.core.ledger import AtZero
 from gateway.core.months import month_start
 from gateway.core.pricing import PriceList
@@ -146,7 +146,22 @@ def open_job(
         ended=ended,
         covered_minutes=max(row.asked_minutes or 0, paid_for) if held else 0,
         shortage=max(0, short),
+        paid=_paid(row, partitions) if held else None,
     )
+
+
+def _paid(row: JobRow, partitions: Mapping[str, m.Partition]) -> Shape | None:
+    """What the hold was for: a waiting job can be given other cards by plain scontrol."""
+    asked = row.asked or {}
+    nodes, per_node = asked.get("nodes"), asked.get("gpus_per_node")
+    if nodes is None or per_node is None:
+        return None
+    of = partitions.get(str(asked.get("partition")))
+    kinds = (asked["gpu_type"],) if asked.get("gpu_type") else of.gpu_types if of else ()
+    cpus = nodes * int(asked.get("cpus_per_task") or 1)
+    # Slurm itself gives some more than asked, whole cores and the like.
+    cpus = row.cpus if row.cpus <= 2 * cpus else cpus
+    return Shape(tuple(kinds), nodes * per_node, cpus, asked.get("qos"))
 
 
 def _of(row: JobRow, partitions: Mapping[str, m.Partition]) -> list[m.Partition]:

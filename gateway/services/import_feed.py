@@ -43,7 +43,8 @@ class BrokenOff(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`cluster` None: as the file says, else `home`."""
+    """`cluster` None: as the file says, else `home`. `needs` are columns that the site's prices
+    want beside those that any import needs."""
 
     path: str
     zone: str
@@ -51,6 +52,7 @@ class Source:
     cluster: str | None
     delimiter: str | None
     now: datetime
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ def feed(source: Source) -> Iterator[Batch]:
     # -P: a folder named gateway where somebody stands is not ours.
     argv = [sys.executable, "-P", "-m", "gateway.services.import_feed", source.path, source.zone]
     argv += [source.home, source.cluster or "", source.delimiter or "", source.now.isoformat()]
+    argv += source.needs
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as reader:  # noqa: S603  # ourselves
         assert reader.stdout is not None
         try:
@@ -113,6 +116,10 @@ def batches(source: Source) -> Iterator[Batch]:
             ) from error
         except MissingColumns as error:
             raise BadHistory(f"the file lacks columns: {error}") from error
+        if lacking := [name for name in source.needs if not dump.has(name)]:
+            raise BadHistory(
+                f"the file lacks columns: {', '.join(lacking)}. Prices here depend on them"
+            )
         yield from _collected(dump, source)
 
 
@@ -206,9 +213,15 @@ def _lines(text: TextIO) -> Iterator[str]:
 def main(argv: list[str]) -> None:
     """The reading process: batches to standard output."""
     rarely_collect()
-    path, zone, home, cluster, delimiter, now = argv
+    path, zone, home, cluster, delimiter, now, *needs = argv
     source = Source(
-        path, zone, home, cluster or None, delimiter or None, datetime.fromisoformat(now)
+        path,
+        zone,
+        home,
+        cluster or None,
+        delimiter or None,
+        datetime.fromisoformat(now),
+        tuple(needs),
     )
     out = sys.stdout.buffer
     try:

@@ -1,14 +1,14 @@
 """Import what a cluster ran before there was a portal. Repeating it changes nothing."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from gateway.services import ingest, ingest_plan
-from gateway.services.import_feed import Batch
-from gateway.store import new_jobs
+from gateway.services.import_feed import BadHistory, Batch
+from gateway.store import jobs, new_jobs
 from gateway.store.uow import Begin
 from gateway.wire import messages as m
 
@@ -31,6 +31,7 @@ class ImportReport:
     steps: int = 0
     held: int = 0
     newly_held: int = 0
+    clusters: list[str] = field(default_factory=list)
 
     @property
     def ties(self) -> bool:
@@ -38,21 +39,43 @@ class ImportReport:
 
 
 def import_history(
-    batches: Iterable[Batch], *, begin: Begin, now: datetime, told: Told | None = None
+    batches: Iterable[Batch],
+    *,
+    begin: Begin,
+    now: datetime,
+    told: Told | None = None,
+    any_cluster: bool = True,
 ) -> ImportReport:
     """Store the batches. Killed anywhere, it leaves whole batches, and can be run again.
 
-    A long file into a store of few jobs is one transaction: others wait for its end.
+    A long file into a store of few jobs is one transaction: others wait for its end. Without
+    `any_cluster`, BadHistory when the store has jobs, but none of the file's cluster: the same
+    jobs under two names would be charged twice.
     """
     report = ImportReport()
     waiting = iter(batches)
     first = list(islice(waiting, _LONG))
+    if not any_cluster:
+        _known_cluster(first, begin=begin)
     if len(first) < _LONG or not _at_once(chain(first, waiting), report, begin, now, told):
         for batch in chain(first, waiting):
             with begin() as session:
                 _store(session, batch, report, now)
             _tell(told, report)
     return report
+
+
+def _known_cluster(first: list[Batch], *, begin: Begin) -> None:
+    names = sorted({batch.cluster for batch in first if batch.jobs.rows})
+    with begin() as session:
+        known = jobs.clusters(session)
+    strange = [name for name in names if name not in known]
+    if known and strange:
+        raise BadHistory(
+            f"The portal has jobs of {', '.join(known)}, and these would be stored as those of "
+            f"{', '.join(strange)}. If it is the same cluster, say --cluster {known[0]}; if it is "
+            f"another one, --cluster {strange[0]}."
+        )
 
 
 def _at_once(
@@ -77,6 +100,8 @@ def _at_once(
 
 
 def _store(session: "Session", batch: Batch, report: ImportReport, now: datetime) -> None:
+    if batch.jobs.rows and batch.cluster not in report.clusters:
+        report.clusters.append(batch.cluster)
     report.steps += batch.steps
     report.records = batch.total or report.records
     report.held += len(batch.held)

@@ -43,6 +43,8 @@ def lend(
         pots = ledger.lock(session, [lender, borrower], now=now)
         there = credit.loan_by_key(session, key)
         if there is not None:
+            if (there.lender, there.borrower, there.amount) != (lender, borrower, amount):
+                raise Refused("key_used")
             return there.id
         balance = _balance(pots[lender])
         account = ledger.account(session, lender)

@@ -13,6 +13,7 @@ from gateway.store.uow import Begin
 # What Slurm takes as a GRES type, a QoS or a list's name: never free text.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 _CLOCKS = timedelta(minutes=5)
+_FARTHEST_BACK = timedelta(days=3660)
 _MOST_FACTOR = 100 * MILLION
 _MOST_AN_HOUR = 1_000_000 * MILLION
 # Reviews that a new price may end.
@@ -135,6 +136,6 @@ def _named(name: str, field: str) -> None:
 def _from(starts: datetime | None, now: datetime, *, backdated: bool) -> datetime:
     if starts is None:
         return now
-    if starts < now - _CLOCKS and not backdated:
+    if starts < now - (_FARTHEST_BACK if backdated else _CLOCKS):
         raise Refused("price_in_the_past", field="starts")
     return starts

@@ -49,6 +49,7 @@ def decide(
             decision["waive"] = True
         else:
             decision |= _amounts(run, seconds, gpus)
+            _priced(decision["gpus"], prices.load(session), run.start)
         charges.decide(session, charge_id, decision, person_id=person_id)
         if run.end_time is None:
             reviews.end_by_decision(session, run.id, int(decision.get("seconds", 0)))
@@ -97,14 +98,20 @@ def release_lost(hold_id: int, *, begin: Begin, now: datetime) -> None:
 def _amounts(run: RunRow, seconds: int | None, gpus: Mapping[str, int] | None) -> dict[str, Any]:
     if not run.group:
         raise Refused("no_group", field="note")
-    if seconds is None or not 0 <= seconds <= _MOST_SECONDS:
-        raise Refused("bad_request", field="seconds")
+    if seconds is None or not 1 <= seconds <= _MOST_SECONDS:
+        raise Refused("bad_request", field="seconds")  # nothing at all is what waiving says
     given = dict(gpus or {})
     if not given and run.gpus != 0:
         raise Refused("bad_request", field="gpus")
     if not all(0 <= count <= _MOST_GPUS for count in given.values()):
         raise Refused("bad_request", field="gpus")
     return {"seconds": seconds, "gpus": given}
+
+
+def _priced(gpus: Mapping[str, int], price_list: PriceList, at: datetime) -> None:
+    for kind, count in gpus.items():
+        if count and price_list.price(kind, at) is None:
+            raise Refused("no_price", field="gpus", resource=kind)
 
 
 def _pending(run: LostRun, price_list: PriceList, type_of: TypeOfNodes) -> int | None:

@@ -8,9 +8,10 @@ from gateway.store.uow import Begin
 
 
 def end_offer(offer_id: int, *, begin: Begin, now: datetime) -> None:
-    """Sold no more from now on; packages that were bought stay. Safe to repeat."""
+    """Sold no more from now on; packages that were bought stay. Safe to repeat. NotFound."""
     with begin() as session:
-        prices.end_offer(session, offer_id, now=now)
+        if not prices.end_offer(session, offer_id, now=now):
+            raise NotFound("package offer")
 
 
 def deal_with(row_id: int, *, begin: Begin, now: datetime) -> None:

@@ -148,6 +148,12 @@ def add_line(
     return int(session.execute(insert(_LINE).returning(_LINE.c.id), values).scalar_one())
 
 
+def end(session: Session, budget_id: int, *, at: datetime) -> None:
+    session.execute(
+        update(_BUDGET).where(_BUDGET.c.id == budget_id, _BUDGET.c.ends > at).values(ends=at)
+    )
+
+
 def same(
     session: Session, *, group: str, name: str, amount: int, starts: datetime, ends: datetime
 ) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, or_, select, text
+from sqlalchemy import and_, case, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from gateway.store import ledger
@@ -24,7 +24,7 @@ _ON_ITS_WAY = ("queued", "sending", "unknown")
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """An open job, or one that ended and is not charged yet. The last four are of the open
-    hold of its submission, None without one; `asked_minutes` is what that hold was for."""
+    hold of its submission, None without one; `asked` is the request that it was for."""
 
     id: int
     slurm_id: int
@@ -46,10 +46,14 @@ class JobRow:
     array_task: int | None
     array_tasks: int | None
     restarts: int
-    asked_minutes: int | None
+    asked: dict[str, Any] | None
     held: int | None
     per_task: int | None
     tasks: int | None
+
+    @property
+    def asked_minutes(self) -> int | None:
+        return self.asked.get("time_limit_minutes") if self.asked else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class CapRow:
 
 _JOB = (
     *(_J["group_name" if name == "group" else name] for name in list(JobRow.__slots__)[:20]),
-    Submission.request["time_limit_minutes"].as_integer(),
+    case((_H.id.is_not(None), _S.request), else_=None),
     _H.amount,
     _H.per_task,
     _H.tasks,

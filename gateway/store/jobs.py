@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from gateway.store.models import HeldRow, Job, QueueNow, Run, table_of
@@ -168,6 +168,17 @@ def add_all(session: Session, rows: Sequence[dict[str, Any]]) -> int:
     statement = insert_ignoring(session, Job.__table__)
     result = session.connection().execute(statement, [_by_column(row) for row in rows])
     return result.rowcount if result.rowcount >= 0 else len(rows)
+
+
+def clusters(session: Session) -> list[str]:
+    """The names of clusters that jobs are stored under: a hop from name to name."""
+    found: list[str] = []
+    query = select(func.min(Job.cluster)).where(Job.cluster > bindparam("after"))
+    name = session.scalar(query, {"after": ""})
+    while name is not None:
+        found.append(name)
+        name = session.scalar(query, {"after": name})
+    return found
 
 
 def id_of(session: Session, *, cluster: str, slurm_id: int, submit_time: datetime) -> int | None:

@@ -149,6 +149,12 @@ def pot_by_key(session: Session, key: str, *, group: str) -> int | None:
     return session.scalar(select(_P.id).where(_P.key == key, _P.group_name == group))
 
 
+def amount_of(session: Session, pot_id: int, key: str) -> int | None:
+    """What the line with this key put into the pot."""
+    query = select(_ENTRY.c.amount).where(_ENTRY.c.pot_id == pot_id, _ENTRY.c.key == key)
+    return session.scalar(query)
+
+
 def entries_in(session: Session, pot_id: int) -> int:
     """How many lines the pot has: makes the next key."""
     query = select(func.count()).where(_ENTRY.c.pot_id == pot_id)

@@ -121,13 +121,16 @@ def add_offer(
     return insert_if_new(session, table_of(mm.PackageOffer), row)
 
 
-def end_offer(session: Session, offer_id: int, *, now: datetime) -> None:
-    """Sold no more; packages that were bought stay."""
+def end_offer(session: Session, offer_id: int, *, now: datetime) -> bool:
+    """Sold no more; packages that were bought stay. False when there is no such offer."""
+    if session.get(mm.PackageOffer, offer_id) is None:
+        return False
     session.execute(
         update(mm.PackageOffer)
         .where(mm.PackageOffer.id == offer_id, mm.PackageOffer.ends.is_(None))
         .values(ends=now)
     )
+    return True
 
 
 def offers(session: Session, *, now: datetime) -> list[OfferRow]:

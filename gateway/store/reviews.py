@@ -45,6 +45,7 @@ class RunRow:
     id: int
     group: str
     gpus: int | None
+    start: datetime
     end_time: datetime | None
 
 
@@ -186,7 +187,8 @@ def lost_holds(session: Session, *, before: datetime, limit: int = 200) -> list[
 
 def lock_run(session: Session, run_id: int) -> RunRow | None:
     """The run, nobody else's until the transaction ends: settling waits for the decision."""
-    query = select(Run.id, Run.group, Run.gpus, Run.end_time).where(Run.id == run_id)
+    columns = (Run.id, Run.group, Run.gpus, Run.start_time, Run.end_time)
+    query = select(*columns).where(Run.id == run_id)
     found = session.execute(query.with_for_update()).one_or_none()
     return RunRow(*found) if found else None
 

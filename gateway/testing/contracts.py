@@ -130,7 +130,9 @@ class SiteContract(Steps):
         assert found["urgent"].max_gpus_per_user == 8
 
     def test_an_estimate_says_when_or_why_not(self, site: ContractSite) -> None:
-        found = site.broker.estimate(request(site.cast))
+        # With the lines that a rendered script has: sbatch reads them beside the options.
+        script = "#!/bin/sh\n#SBATCH --gpus-per-node=1\n#SBATCH --time=5\nexit 0\n"
+        found = site.broker.estimate(request(site.cast, script=script))
         assert found.start_time is not None
         assert abs(found.start_time - site.now()) < timedelta(minutes=10)
         with refused("invalid_qos"):

@@ -30,7 +30,8 @@ MONEY_ERRORS = {
     "name_taken": _l("This name is taken."),
     "no_such_offer": _l("This package is not sold any more. Choose another."),
     "not_enough_credit": _l("That needs %(need)s; %(free)s is free."),
-    "key_used": _l("This was entered before, for another group."),
+    "budget_too_long": _l("At most ten years, and no further from today than that."),
+    "key_used": _l("This key was used before, for another amount or group."),
     "no_group": _l("Accounting names no group for it: let it go, or mend the record in Slurm."),
     "no_such_code": _l("There is no such code, or it has ended."),
     "code_used": _l("This group has redeemed the code before."),
@@ -185,6 +186,18 @@ REFUND_REASONS: Mapping[str, Lazy] = {
     RefundReason.PREEMPTED: _l("Preempted, and this QoS does not charge that"),
     RefundReason.ADMINISTRATOR_KILL: _l("An administrator ended the job"),
     RefundReason.PORTAL_FAULT: _l("Given back by a person"),
+}
+
+# What a refund or a decision goes by.
+EVIDENCE: Mapping[str, Lazy] = {
+    "note": _l("Note"),
+    "state": _l("State"),
+    "nodes": _l("Nodes"),
+    "at": _l("When"),
+    "by": _l("By"),
+    "seconds": _l("Seconds"),
+    "gpus": _l("GPUs"),
+    "waive": _l("Let go"),
 }
 
 # How ledger and accounting differ for a run, when a month is closed.

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+import structlog
 from flask import url_for
 
 from gateway.core.ask import Ask
@@ -15,6 +16,8 @@ from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.messages import error_sentence
 from gateway.web.texts import gettext
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def estimate(ask: Ask) -> Told:
     except submit.InvalidAsk:
         return Told(None, gettext("Some fields need another value first."))
     except (Refused, BrokerRefused, BrokerUnreachable, BrokerSilent) as error:
+        log.warning("no_estimate", code=error.code, text=str(error)[:500])
         return Told(None, error_sentence(error))
     if found.start_time is None:
         return Told(None, gettext("Slurm gives no estimate for this job."))

@@ -77,6 +77,6 @@ def test_a_value_cannot_be_an_option_of_its_own():
     words = arguments(request(CAST, name="--uid=0", gpu_type=None, memory_mb_per_node=5))
     assert words[0] == "sbatch"
     assert "--job-name=--uid=0" in words
-    assert "--gres=gpu:1" in words
+    assert "--gpus-per-node=1" in words
     assert "--mem=5M" in words
     assert all(word.startswith("--") for word in words[1:])

@@ -10,6 +10,11 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.store.squeezed import NOTHING
+from gateway.testing import builders
+from gateway.testing.money import set_terms
+from tests.cli.test_money_commands import begin
+
+__all__ = ["begin"]
 
 HEADER = "JobIDRaw|JobID|JobName|User|Account|Partition|State|Submit|Start|End|Elapsed|AllocTRES"
 NIGHT = "2026-01-31T22:00:00|2026-01-31T22:00:00|2026-02-01T04:00:00|06:00:00|gres/gpu=8"
@@ -38,7 +43,8 @@ def test_it_says_in_words_what_it_did(run, dump):
     done = run(str(dump), "--format", "sacct")
     assert done.exit_code == 0, done.output
     assert "3 rows in the file: 1 stored, 1 steps left out, 1 held for review." in done.output
-    assert "2 jobs and runs of the database are new or changed." in done.output
+    assert "2 jobs and runs of the database are new or changed, stored as those of" in done.output
+    assert "the cluster cluster." in done.output
     assert "kept with their text" in done.output
 
 
@@ -54,6 +60,7 @@ def test_the_same_for_programs_and_again(run, dump):
             "steps": 1,
             "held": 1,
             "newly_held": newly,
+            "clusters": ["cluster"],
             "ties": True,
         }
 
@@ -98,3 +105,19 @@ def test_without_a_database_it_says_what_to_do(home, dump):
     done = CliRunner().invoke(main, ["history", "import", str(dump), "--format", "sacct"])
     assert done.exit_code == 1
     assert "sluice db upgrade" in done.output
+
+
+def test_the_same_jobs_under_another_name_are_not_taken_by_accident(run, dump, begin):
+    builders.add_job(begin, cluster="dev")
+    done = run(str(dump), "--format", "sacct")
+    assert done.exit_code == 1
+    assert "The portal has jobs of dev" in done.output
+    assert "say --cluster dev" in done.output
+    assert run(str(dump), "--format", "sacct", "--cluster", "dev").exit_code == 0
+
+
+def test_where_a_qos_changes_the_price_the_file_must_say_it(run, dump, begin):
+    set_terms(begin, "spot", "0.82")
+    done = run(str(dump), "--format", "sacct")
+    assert done.exit_code == 1
+    assert "the file lacks columns: QOS" in done.output

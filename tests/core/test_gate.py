@@ -8,7 +8,7 @@ import pytest
 from gateway.core import gate
 from gateway.core.credits import MILLION, Credits
 from gateway.core.gate import Group, Limits, Member, Sending, Why, decide, keeps
-from gateway.core.gate_cost import OpenJob
+from gateway.core.gate_cost import OpenJob, Rates, Shape, weigh
 from gateway.core.ledger import AtZero
 from gateway.core.pots import Pot, PotKind
 from gateway.core.pricing import Preempted, Price, PriceList, QosTerms
@@ -282,3 +282,16 @@ def test_a_cap_in_slurm_is_never_too_tight_for_what_is_paid():
     assert not keeps(999, 1000, least=1000)
     assert keeps(990, 1000, least=900)
     assert not keeps(899, 1000, least=900)
+
+
+def test_dearer_cards_than_were_paid_for_use_up_the_hold_sooner():
+    """A waiting job can be given other cards by plain scontrol, long after its hold."""
+    paid = Shape(("rtx4090",), 1, 4, "spot")
+    same = job(covered_minutes=60, kinds=("rtx4090",), qos="spot", paid=paid)
+    raised = job(covered_minutes=60, minutes=600, gpus=8, paid=paid)
+    rates = Rates(PRICES)
+    assert weigh(same, rates=rates, now=NOW).total == 0
+    # 80 card-hours at 1, of which the hold paid half a credit
+    assert weigh(raised, rates=rates, now=NOW).total == 80 * MILLION - MILLION // 2
+    found = decided(0.7, raised)
+    assert [one for one, _ in found.hold] == [1]

@@ -206,3 +206,18 @@ def test_a_button_pressed_twice_enters_it_once(begin):
     soon, later = NOW + timedelta(seconds=1), NOW + timedelta(minutes=1)
     assert budgets.add_line(budget, Category.STORAGE, 300, now=soon, **given) == line
     assert budgets.add_line(budget, Category.STORAGE, 300, now=later, **given) != line
+
+
+def test_a_budget_is_ended_and_stops_nothing_any_more(begin):
+    budget = planned(begin)
+    budgets.end(budget, begin=begin, now=NOW)
+    with begin() as session:
+        assert budgets.shown(session, budget, now=NOW).row.ends == NOW
+        assert budgets.barrier(session, "nlp", 10**15, now=NOW + timedelta(seconds=1)) is None
+
+
+@pytest.mark.parametrize("years", [(-2000, 1), (0, 2000)])
+def test_a_budget_of_a_thousand_years_is_a_slip(begin, years):
+    starts, ends = (NOW.replace(year=min(9999, max(1, NOW.year + n))) for n in years)
+    with pytest.raises(Refused, match="budget_too_long"):
+        planned(begin, starts=starts, ends=ends)

@@ -4,6 +4,7 @@ nothing is charged twice, and the sum is the same to the millionth.
 The rows are real ones (../shared/traces); where these are absent the test skips and says so.
 """
 
+import gzip
 import os
 import random
 import signal
@@ -15,9 +16,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from gateway.core.sacct_frames import Dump
+from gateway.core.sacct_text import SacctRow
 from gateway.services import ingest, settle
-from gateway.services.import_feed import Source, batches
-from gateway.services.ingest_new import record_of
+from gateway.services.ingest_new import WIDTH, prepare, record_of
 from gateway.services.verify import verify
 from gateway.store.models import Run
 from gateway.store.schema import upgrade
@@ -52,8 +54,10 @@ def _began(run):
 def records():
     if not TRACE.exists():
         pytest.skip("the traces of ../shared are not here")
-    source = Source(str(TRACE), "UTC", "dev", None, None, NOW)
-    real = [record_of(job) for batch in batches(source) for job in batch.prepared.jobs]
+    with gzip.open(TRACE, "rt", newline="\n") as lines:
+        dump = Dump((line.removesuffix("\n") for line in lines), zone=UTC)
+        rows = [item[:WIDTH] for item in dump if isinstance(item, SacctRow)]
+    real = [record_of(job) for job in prepare(rows, cluster="dev", now=NOW).jobs]
     again = [replace(run, job_id=run.job_id + 10**7) for run in real[: ROWS - len(real)]]
     return (*real, *again)
 

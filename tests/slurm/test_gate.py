@@ -282,6 +282,18 @@ def test_a_paid_submission_starts_though_its_hold_took_the_last_credit(site):
     site.until(lambda: site.is_so(paid.job_id, "RUNNING"))
 
 
+def test_a_paid_job_that_is_given_more_cards_while_it_waits_is_held(site):
+    """Plain scontrol lets a member raise a waiting job's cards."""
+    site.give(1.5)
+    everything = site.sbatch("vision-1", *ALL_CARDS)
+    site.until(lambda: site.is_so(everything, "RUNNING"))
+    (paid,) = site.jobs_of(site.portal.submit(PAID))
+    more = ["scontrol", "update", f"JobId={paid.job_id}", "Gres=gpu:a100:8"]
+    assert site.cluster.run(more, user="nlp-1").returncode == 0
+    site.until(lambda: find_job(site.broker, paid.job_id).reason == "JobHeldAdmin")
+    site.cancel(everything)
+
+
 def test_a_paid_submission_that_meets_a_shut_gate_is_let_through(site):
     site.until(site.is_refused)
     site.give(1)

@@ -213,7 +213,7 @@ def test_the_hold_stands_on_the_jobs_page(priced: Site, filled: Any) -> None:
     priced.broker.advance(1)
     priced.look()
     said = words(browser.get(place).text)
-    assert "Hold" in said
+    assert "Credit held" in said
     assert "CN¥336.00 since" in said
 
 

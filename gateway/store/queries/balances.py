@@ -35,12 +35,14 @@ class PotRow:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """`available` may be spent now: what the open pots have left, less `committed`, the worst
-    case of running jobs that no hold covers. `pending` is the estimate for `reviews` runs whose
-    charge waits for a person. `to_come` lies in pots that begin later."""
+    """`available` may be spent now, `in_packages` of it on one GPU type only: what the open pots
+    have left, less `committed`, the worst case of running jobs that no hold covers. `pending` is
+    the estimate for `reviews` runs whose charge waits for a person. `to_come` lies in pots that
+    begin later."""
 
     group: str
     available: int
+    in_packages: int
     held: int
     committed: int
     committed_at: datetime | None
@@ -75,6 +77,7 @@ def balance(session: Session, group: str, *, now: datetime) -> Balance:
     return Balance(
         group=group,
         available=sum(pot.left for pot in pots if _is_open(pot, now)) - committed,
+        in_packages=sum(p.left for p in pots if p.kind == "package" and _is_open(p, now)),
         held=sum(pot.held for pot in pots),
         committed=committed,
         committed_at=committed_at,

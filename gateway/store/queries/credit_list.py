@@ -30,7 +30,7 @@ class GroupLine:
 
 def group_lines(session: Session, *, now: datetime, search: str = "") -> list[GroupLine]:
     """By name; `search` is a part of the name."""
-    in_slurm = set(session.scalars(select(AssociationNow.account).distinct()))
+    in_slurm = set(session.scalars(select(AssociationNow.account).distinct())) - {"root"}
     last = _last_charges(session)
     pots, packages = _pots(session, now, packages=False), _pots(session, now, packages=True)
     balances = _balances(session)

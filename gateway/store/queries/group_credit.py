@@ -63,6 +63,8 @@ def notices(session: Session, group: str | None, *, limit: int = 50) -> list[Not
 
 def known(session: Session, group: str) -> bool:
     """Whether Slurm or the ledger has such a group."""
+    if group == "root":
+        return False  # Slurm's own account above all groups
     in_slurm = exists().where(AssociationNow.account == group)
     in_ledger = exists().where(mm.Account.group == group)
     return bool(session.scalar(select(or_(in_slurm, in_ledger))))

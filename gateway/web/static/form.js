@@ -7,3 +7,43 @@ document.addEventListener("htmx:after:swap", () => {
     else control.removeAttribute("aria-invalid");
   }
 });
+
+// A choice brings the fields anew. What was typed since it was asked for stays as it was typed.
+(() => {
+  const typed = () => {
+    const found = new Map();
+    for (const one of document.querySelectorAll("#form-fields input, #form-fields textarea")) {
+      if (one.name && !["hidden", "radio", "checkbox"].includes(one.type)) found.set(one.name, one);
+    }
+    return found;
+  };
+  let asked = new Map();
+  let kept = new Map();
+  let focused = null;
+  const isFields = (event) => event.detail.ctx?.target?.id === "form-fields";
+  document.addEventListener("htmx:before:request", (event) => {
+    if (isFields(event)) asked = new Map([...typed()].map(([name, one]) => [name, one.value]));
+  });
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (!isFields(event)) return;
+    const now = typed();
+    kept = new Map([...now].filter(([name, one]) => asked.has(name) && asked.get(name) !== one.value)
+      .map(([name, one]) => [name, one.value]));
+    const active = document.activeElement;
+    focused = now.get(active?.name) === active ? [active.name, active.selectionStart] : null;
+  });
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (!isFields(event)) return;
+    const now = typed();
+    for (const [name, value] of kept) if (now.has(name)) now.get(name).value = value;
+    if (focused && now.has(focused[0])) {
+      const one = now.get(focused[0]);
+      if (document.activeElement !== one) one.focus();
+      if (focused[1] !== null) one.setSelectionRange(focused[1], focused[1]);
+    }
+    // Script and quote are for what stands there now.
+    if (kept.size) document.getElementById("submit-form").dispatchEvent(new Event("input"));
+    kept = new Map();
+    focused = null;
+  });
+})();

@@ -1,8 +1,5 @@
 """Closing a month: the ledger against Slurm's accounting."""
 
-import csv
-import io
-
 from flask import Blueprint, Response, render_template
 from flask.typing import ResponseReturnValue
 
@@ -12,6 +9,7 @@ from gateway.services import close_month
 from gateway.services.close_month import Closed
 from gateway.store.queries import close as reads
 from gateway.web.access import requires, viewer
+from gateway.web.csvtext import csv_row
 from gateway.web.deps import deps
 from gateway.web.money_forms import MonthForm
 from gateway.web.money_texts import DIFFERENCES
@@ -78,28 +76,28 @@ def show(month: str) -> ResponseReturnValue:
 @bp.get("/<month>.csv")
 @requires(Permission.SEE_ALL_CREDIT)
 def differences_csv(month: str) -> ResponseReturnValue:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
+    lines = [csv_row(COLUMNS)]
     for one in _closed(month).differences:
         amount = format_credits(one.amount).replace(",", "")
         end = one.end.strftime("%Y-%m-%dT%H:%M:%SZ")
-        writer.writerow(
-            [
-                one.kind.value,
-                one.cluster,
-                one.slurm_id,
-                one.run_id,
-                one.group,
-                one.user,
-                end,
-                amount,
-                one.expected,
-                one.found,
-            ]
+        lines.append(
+            csv_row(
+                [
+                    one.kind.value,
+                    one.cluster,
+                    one.slurm_id,
+                    one.run_id,
+                    one.group,
+                    one.user,
+                    end,
+                    amount,
+                    one.expected,
+                    one.found,
+                ]
+            )
         )
     name = {"Content-Disposition": f'attachment; filename="differences-{month}.csv"'}
-    return Response(out.getvalue(), mimetype="text/csv", headers=name)
+    return Response("".join(lines), mimetype="text/csv", headers=name)
 
 
 def _closed(month: str) -> Closed:

@@ -18,6 +18,7 @@ POLLS = {
     "cluster": _l("Nodes and partitions"),
     "policy": _l("Groups and QoS"),
     "accounting": _l("Accounting"),
+    "accounting_late": _l("Accounting, once more"),
     "facts": _l("What Slurm counts and enforces"),
 }
 _LONG_UNSENT_SECONDS = 300

@@ -8,7 +8,7 @@ from gateway.core.billing import Doubt
 from gateway.core.credits import format_credits
 from gateway.store.queries.charge import ChargeDetail, ChargeEntry, RefundDetail
 from gateway.web.money import kind_word
-from gateway.web.money_texts import CHARGE_STATES, DOUBTS, REFUND_REASONS
+from gateway.web.money_texts import CHARGE_STATES, DOUBTS, EVIDENCE, REFUND_REASONS
 from gateway.web.show import plain
 from gateway.web.views.groupview import pot_words
 
@@ -80,4 +80,8 @@ def _item(line: dict[str, Any], pots: dict[int, str]) -> ItemLine:
 
 
 def _pairs(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(plain(name), plain(value)) for name, value in facts.items()]
+    return [
+        (str(EVIDENCE.get(name, plain(name))), plain(value))
+        for name, value in facts.items()
+        if name not in {"run_id", "event_id"}
+    ]

@@ -44,7 +44,10 @@ def add_budget(name: str) -> ResponseReturnValue:
             now=deps().clock(),
             person_id=viewer().person_id,
         )
-        return gettext("The budget is set up. It tells the group at 50 and 80 percent.")
+        return gettext(
+            "The budget is set up. It tells the group at 50 and 80 percent, asks for approval at 95"
+            " and stops new jobs at 100."
+        )
 
     return _do(name, form, act)
 
@@ -81,6 +84,16 @@ def set_threshold(name: str, budget_id: int) -> ResponseReturnValue:
         return gettext("The threshold is as you set it.")
 
     return _do(name, form, act, budget_id=budget_id)
+
+
+@bp.post("/group/<name>/budgets/<int:budget_id>/end")
+@requires(Permission.USE_PORTAL)
+def end_budget(name: str, budget_id: int) -> ResponseReturnValue:
+    def act() -> str:
+        acts.end(budget_id, begin=deps().begin, now=deps().clock())
+        return gettext("The budget has ended: it counts no further and stops nothing any more.")
+
+    return _do(name, MoneyForm(), act, budget_id=budget_id)
 
 
 @bp.post("/group/<name>/budgets/<int:budget_id>/approve")

@@ -169,12 +169,18 @@ def buy(name: str) -> ResponseReturnValue:
     )
 
 
+def _id(text: str | None) -> int:
+    """0, which nothing has, for what is no id."""
+    found = text or ""
+    return int(found) if found.isascii() and found.isdigit() and len(found) < 10 else 0
+
+
 def _buy(name: str, form: PackageForm) -> str:
     have, who = deps(), viewer()
     hours = form.card_hours.number or 0
     acts.buy_package(
         name,
-        int(form.offer.data or 0) if (form.offer.data or "").isdigit() else 0,
+        _id(form.offer.data),
         hours,
         begin=have.begin,
         now=have.clock(),

@@ -1,7 +1,5 @@
 """A group's statement of a month: read from the address, as a page and as CSV."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +12,7 @@ from gateway.core.ledger import EntryKind
 from gateway.core.months import month_bounds, month_of
 from gateway.store.queries import statement as reads
 from gateway.store.queries.statement import EntryRow, KindTotal, Place, Totals
+from gateway.web.csvtext import csv_row
 from gateway.web.deps import deps
 from gateway.web.money import kind_word
 from gateway.web.money_texts import REFUND_REASONS
@@ -159,13 +158,13 @@ def number(row: EntryRow) -> str:
 
 def csv_lines(rows: Sequence[EntryRow], totals: Totals, wanted: Asked) -> Iterator[str]:
     """Exact amounts; the first and last line are the balances."""
-    yield _csv(COLUMNS)
+    yield csv_row(COLUMNS)
     empty = [""] * (len(COLUMNS) - 5)
     if not wanted.kinds:
-        yield _csv(["", _utc(wanted.since), "opening", "", _exact(totals.opening), *empty])
+        yield csv_row(["", _utc(wanted.since), "opening", "", _exact(totals.opening), *empty])
     for row in rows:
         pot = f"{row.pot_kind}:{row.pot_reason}"
-        yield _csv(
+        yield csv_row(
             [
                 str(row.id),
                 _utc(row.at),
@@ -183,7 +182,7 @@ def csv_lines(rows: Sequence[EntryRow], totals: Totals, wanted: Asked) -> Iterat
             ]
         )
     if not wanted.kinds:
-        yield _csv(["", _utc(wanted.until), "closing", "", _exact(totals.closing), *empty])
+        yield csv_row(["", _utc(wanted.until), "closing", "", _exact(totals.closing), *empty])
 
 
 def _what(row: EntryRow) -> str:
@@ -224,7 +223,9 @@ def _elsewhere(endpoint: str, wanted: Asked) -> str:
 
 def _place(text: str) -> Place | None:
     micros, dash, entry = text.partition("-")
-    if not (dash and micros.isdigit() and entry.isdigit() and len(text) < 40):
+    if not (dash and text.isascii() and micros.isdigit() and entry.isdigit()):
+        return None
+    if len(micros) > 18 or len(entry) > 18:  # what a database's integer holds
         return None
     try:
         return Place(
@@ -245,15 +246,3 @@ def _exact(amount: int) -> str:
 
 def _utc(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _csv(values: Sequence[str]) -> str:
-    """A text that a table program would take for a formula gets a ' before it."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow([_tame(value) for value in values])
-    return out.getvalue()
-
-
-def _tame(value: str) -> str:
-    is_number = value.lstrip("-").replace(".", "", 1).isdigit()
-    return f"'{value}" if value[:1] in {"=", "+", "-", "@", "\t"} and not is_number else value
