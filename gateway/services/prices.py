@@ -13,7 +13,7 @@ from gateway.store.uow import Begin
 # What Slurm takes as a GRES type, a QoS or a list's name: never free text.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 _CLOCKS = timedelta(minutes=5)
-_FARTHEST_BACK = timedelta(days=3660)
+_FARTHEST_BACK = timedelta(days=20 * 366)
 _MOST_FACTOR = 100 * MILLION
 _MOST_AN_HOUR = 1_000_000 * MILLION
 # Reviews that a new price may end.
