@@ -15,6 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
+import bench_settle  # noqa: E402
 
 from contrib.demo.portal import Portal  # noqa: E402
 
@@ -31,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
-    known = [*(f"live/{name}" for name in LIVE), "pages", "ingest"]
+    known = [*(f"live/{name}" for name in LIVE), "pages", "settle", "ingest"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
     if os.geteuid() != 0 and any(name.startswith(only) for name in known if "live" in name):
@@ -48,6 +49,9 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
     if "pages".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_pages.pages(Path(folder))
+    if "settle".startswith(only):
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            yield from bench_settle.settlement(Path(folder))
     if "ingest".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_ingest.ingest(Path(folder))
