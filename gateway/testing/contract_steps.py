@@ -118,11 +118,17 @@ class Steps:
         self.wait_for(site, first, "RUNNING")
         return first, site.broker.submit(wide(site.cast))
 
-    def wait_for(self, site: ContractSite, job: m.AcceptedJob, *states: str) -> None:
+    def wait_for(
+        self,
+        site: ContractSite,
+        job: m.AcceptedJob,
+        *states: str,
+        seconds: float = WAIT_SECONDS,
+    ) -> None:
         def reached() -> bool:
             return state_of(site.broker, job.job_id) in states
 
-        site.until(reached, WAIT_SECONDS)
+        site.until(reached, seconds)
 
     def cancel(self, site: ContractSite, *jobs: m.AcceptedJob) -> None:
         """Tidy up: leave the GPUs to the next test."""
