@@ -44,6 +44,8 @@ def portal() -> Iterator[Portal]:
     portal = Portal(home, say=print)
     try:
         portal.start(port=0)
+        for group in ("nlp", "vision", "biolab"):
+            portal.give(group, 100_000)  # these tests are not about money
         yield portal
     finally:
         portal.stop()
