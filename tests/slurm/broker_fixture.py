@@ -173,12 +173,21 @@ def broker(broker_process: BrokerProcess) -> SocketBroker:
 def cluster_site(cluster: Instance, broker: SocketBroker) -> Iterator[ClusterSite]:
     """Finds idle nodes, and leaves them behind, also after a test that failed half way."""
     site = ClusterSite(cluster, broker)
-    site.until(lambda: _idle(cluster), QUIET_SECONDS)
+    _clear(site)
     yield site
-    left = cluster.run(["squeue", "--noheader", "--format=%A"]).stdout.split()
-    if left:
-        cluster.run(["scancel", *left])
-    site.until(lambda: _idle(cluster), QUIET_SECONDS)
+    _clear(site)
+
+
+def _clear(site: ClusterSite) -> None:
+    """Also of what a killed or frozen process submitted after its test had looked."""
+
+    def is_idle() -> bool:
+        left = site.cluster.run(["squeue", "--noheader", "--format=%A"]).stdout.split()
+        if left:
+            site.cluster.run(["scancel", *left])
+        return _idle(site.cluster)
+
+    site.until(is_idle, QUIET_SECONDS)
 
 
 def _idle(cluster: Instance) -> bool:

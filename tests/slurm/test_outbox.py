@@ -51,7 +51,7 @@ def begin(tmp_path):
 
 
 @pytest.fixture
-def site(begin, broker):
+def site(begin, broker, cluster_site):
     made = portal(begin, broker=broker, clock=Clock())
     yield made
     _cancel_all(made)
