@@ -13,7 +13,7 @@ from enum import StrEnum
 from gateway.core import pots as laying
 from gateway.core.gate_cost import OpenJob, Rates, Weighed, cheapest, minutes_for, weigh
 from gateway.core.ledger import AtZero
-from gateway.core.pots import Pot, PotKind
+from gateway.core.pots import Pot, PotKind, the_balance
 from gateway.core.pricing import Bill, PriceList
 
 # Card-minutes by which the cap in Slurm may be off before it is written anew, or a tenth.
@@ -136,7 +136,7 @@ class _Purse:
         by_pot = laying.lay(bill, self.pots).by_pot() if bill.items else {}
         short = one.job.shortage
         if short:
-            balance = next(pot.id for pot in self.pots if pot.kind is PotKind.BALANCE)
+            balance = the_balance(self.pots).id
             by_pot[balance] = by_pot.get(balance, 0) + short
         self.pots = laying.after(self.pots, {pot: -amount for pot, amount in by_pot.items()})
         self.committed += one.total

@@ -85,6 +85,11 @@ def usable(
     return sorted(found, key=lambda pot: (_RANK[pot.kind], pot.expires or _NEVER, pot.id))
 
 
+def the_balance(pots: Iterable[Pot]) -> Pot:
+    """The one balance among a group's pots."""
+    return next(pot for pot in pots if pot.kind is PotKind.BALANCE)
+
+
 def lay(bill: Bill, pots: Sequence[Pot]) -> Cover:
     """Draw the bill from `pots`, which are in the order of use and hold one balance at least.
 
@@ -99,7 +104,7 @@ def lay(bill: Bill, pots: Sequence[Pot]) -> Cover:
                 rest -= _from_package(item, rest, pot, left, lines)
         if rest:
             _from_money(item, rest, pots, left, lines)
-    balance = next(pot for pot in pots if pot.kind is PotKind.BALANCE)
+    balance = the_balance(pots)
     drawn = sum(line.amount for line in lines if line.pot_id == balance.id)
     return Cover(tuple(lines), Credits(max(0, drawn - max(0, balance.left))))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.credits import MILLION
 from gateway.core.ledger import EntryKind, NewEntry
-from gateway.core.pots import PotKind
+from gateway.core.pots import PotKind, the_balance
 from gateway.errors import Refused
 from gateway.services import lend
 from gateway.store import credit, ledger, prices
@@ -122,7 +122,7 @@ def buy_package(
         offer = next((o for o in prices.offers(session, now=now) if o.id == offer_id), None)
         if offer is None:
             raise Refused("no_such_offer", field="offer")
-        balance = next(pot for pot in pots if pot.kind is PotKind.BALANCE)
+        balance = the_balance(pots)
         cost = card_hours * offer.per_hour
         new = NewPot(
             group=group,
@@ -232,7 +232,7 @@ def fill(session: "Session", new: NewPot, amount: int, *, kind: EntryKind, now: 
 def balance_of(session: "Session", group: str, *, now: datetime) -> int:
     """The id of the group's balance, under its lock."""
     pots = ledger.lock(session, [group], now=now)[group]
-    return next(pot.id for pot in pots if pot.kind is PotKind.BALANCE)
+    return the_balance(pots).id
 
 
 def _expire(session: "Session", pot_id: int, *, now: datetime) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gateway.core.ledger import EntryKind, NewEntry
-from gateway.core.pots import Pot, PotKind
+from gateway.core.pots import PotKind, the_balance
 from gateway.errors import NotFound, Refused
 from gateway.store import credit, ledger
 from gateway.store.credit import LoanRow
@@ -46,7 +46,7 @@ def lend(
             if (there.lender, there.borrower, there.amount) != (lender, borrower, amount):
                 raise Refused("key_used")
             return there.id
-        balance = _balance(pots[lender])
+        balance = the_balance(pots[lender])
         account = ledger.account(session, lender)
         free = balance.left - (account.committed if account else 0)
         if amount > free:
@@ -97,7 +97,7 @@ def give_back(
         pots = ledger.lock(session, [row.borrower], now=now)[row.borrower]
         left = next((pot.left for pot in pots if pot.id == row.pot_id), 0)
         from_pot = min(amount, max(0, left))
-        balance = _balance(pots)
+        balance = the_balance(pots)
         account = ledger.account(session, row.borrower)
         free = balance.left - (account.committed if account else 0)
         if amount - from_pot > max(0, free):
@@ -120,7 +120,7 @@ def give_back_rest(session: "Session", pot_id: int, left: int, *, now: datetime)
     if owed > 0:
         _return(session, row, pot_id, owed, key=key, now=now, by=None)
     if left > owed:  # returned before, from its own credit: the rest is its own now
-        own = _balance(ledger.lock(session, [row.borrower], now=now)[row.borrower])
+        own = the_balance(ledger.lock(session, [row.borrower], now=now)[row.borrower])
         source, target = (pot_id, row.borrower), (own.id, row.borrower)
         _move(
             session,
@@ -150,7 +150,7 @@ def _return(
         EntryKind.RETURN,
         amount,
         (pot_id, row.borrower),
-        (_balance(pots).id, row.lender),
+        (the_balance(pots).id, row.lender),
         key=f"return:{key}",
         now=now,
         person_id=by,
@@ -187,7 +187,3 @@ def _move(
             NewEntry(now, target[0], target[1], kind, amount, key, person_id=person_id),
         ],
     )
-
-
-def _balance(pots: list[Pot]) -> Pot:
-    return next(pot for pot in pots if pot.kind is PotKind.BALANCE)

@@ -47,10 +47,6 @@ class SettleReport:
     refunded: int = 0
     corrected: int = 0
 
-    def add(self, other: "SettleReport") -> None:
-        for name in ("settled", "posted", "review", "refunded", "corrected"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
 
 def settle(
     *,

@@ -99,7 +99,7 @@ def back_into(
     pots: Mapping[int, Pot], drawn: Mapping[int, int], *, now: datetime
 ) -> dict[int, int]:
     """Each amount into its own pot; what has expired since goes to the balance."""
-    balance = next(pot.id for pot in pots.values() if pot.kind is PotKind.BALANCE)
+    balance = laying.the_balance(pots.values()).id
     back: dict[int, int] = defaultdict(int)
     for pot_id, amount in drawn.items():
         pot = pots.get(pot_id)
@@ -110,7 +110,7 @@ def back_into(
 def taken_back(pots: Mapping[int, Pot], given: Mapping[int, int]) -> dict[int, int]:
     """What a refund gave, out of the pots that got it as far as it is still there; the rest is
     taken from the balance, which may be overdrawn. Positive amounts."""
-    balance = next(pot.id for pot in pots.values() if pot.kind is PotKind.BALANCE)
+    balance = laying.the_balance(pots.values()).id
     back = {
         p: min(max(0, amount), max(0, pots[p].left)) for p, amount in given.items() if p in pots
     }

@@ -335,13 +335,6 @@ def given_back(session: Session, charge_id: int, *, group: str) -> dict[int, int
     return {pot_id: int(amount) for pot_id, amount in session.execute(query) if amount}
 
 
-def entries_of(session: Session, charge_id: int) -> int:
-    """How many lines the charge has: makes the next key."""
-    entry = table_of(mm.Entry).c
-    query = select(func.count()).where(entry.charge_id == charge_id)
-    return int(session.scalar(query) or 0)
-
-
 def administrators_kill(session: Session, job_ids: Sequence[int]) -> dict[int, list[Kill]]:
     """Cancels by somebody with the administrator's role who is not the job's owner, by job;
     those that Slurm refused ended nothing."""
