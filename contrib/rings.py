@@ -30,7 +30,7 @@ def _pytest(*arguments: str) -> tuple[str, ...]:
     return (str(BIN / "python"), "-m", "pytest", *arguments)
 
 
-FAST = ("core", "wire", "services", "web", "contract", "broker", "worker", "cli", "guards")
+FAST = ("core", "wire", "services", "web", "contract", "broker", "worker", "cli", "train", "guards")
 
 # What must hold on PostgreSQL too: two writers see each other by locks of rows there.
 MONEY = tuple(

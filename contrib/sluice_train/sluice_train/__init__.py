@@ -1,0 +1,1 @@
+"""Saving, stopping, resuming and reporting for a training script, under Sluice or without it."""
