@@ -52,3 +52,4 @@ def cluster(able: None) -> Iterator[Instance]:
 
 
 from broker_fixture import broker, broker_process, cluster_site  # noqa: E402, F401
+from person import person  # noqa: E402, F401

@@ -57,7 +57,7 @@ class Person:
         options: tuple[str, ...] = (),
         **typed: str,
     ) -> int:
-        """By plain sbatch; `options` are more of its own. A field that is not named has its default."""
+        """By plain sbatch with `options`. A field that is not named has its default."""
         found = Catalogue.load((FOLDER,)).get(template)
         assert found is not None
         defaults = {field.name: field.default for field in found.manifest.fields}

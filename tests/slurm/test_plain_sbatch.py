@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from person import ASKED, TORCH, Person, person  # noqa: F401
+from person import ASKED, TORCH, Person
 
 from gateway.core.durations import parse_slurm_limit
 from gateway.services.environments import own_venv
