@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import Any
 
 import click
@@ -16,10 +15,9 @@ from gateway.core.planner.money import Rate
 from gateway.core.planner.plan import Ask, Plan
 from gateway.core.planner.setup import Recompute
 from gateway.core.planner.strategies import NAMES
+from gateway.core.planner.typed import count
 from gateway.errors import Refused
 from gateway.services.plan import load_cards, plan_training, typed_rates
-
-_LETTERS = {"k": 3, "m": 6, "b": 9, "g": 9, "t": 12}
 
 
 class Count(click.ParamType[Any]):
@@ -30,12 +28,9 @@ class Count(click.ParamType[Any]):
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         if isinstance(value, int | float):
             return float(value)
-        text, zeros = str(value).strip().replace(",", ""), 0
-        if text[-1:].casefold() in _LETTERS:
-            text, zeros = text[:-1], _LETTERS[text[-1:].casefold()]
         try:
-            return float(Decimal(text).scaleb(zeros))
-        except (ArithmeticError, ValueError):
+            return count("", str(value))
+        except Refused:
             self.fail(f"{value!r} is no number such as 10e9, 10B or 3.2T.", param, ctx)
 
 
@@ -62,15 +57,22 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--write-gbs", {"type": float, "default": 1.0, "help": "GB a second to the storage."}),
     ("--save-seconds", {"type": float, "help": "Where a save was measured."}),
     ("--interrupted-hours", {"type": float, "default": 24.0, "help": "Mean, of the job."}),
-    ("--spot-interrupted-hours", {"type": float, "default": 6.0, "help": "The same on spot."}),
+    (
+        "--spot-interrupted-hours",
+        {"type": float, "help": "The same on spot. Else this site's own record, else 6."},
+    ),
     ("--restart-minutes", {"type": float, "default": 5.0, "help": "Lost at each interruption."}),
     ("--within-hours", {"type": float, "help": "Say what these hours would take."}),
 )
 
+# Shorter names.
+_ALSO = {"--spot-interrupted-hours": ("--mtbf",)}
+
 
 def _asking(command: Callable[..., None]) -> Callable[..., None]:
     for name, given in reversed(_OPTIONS):
-        command = click.option(name, **given, show_default="default" in given)(command)
+        names = (name, *_ALSO.get(name, ()))
+        command = click.option(*names, **given, show_default="default" in given)(command)
     return command
 
 
@@ -127,10 +129,10 @@ def plan(
 def _plan(ask: Ask, *, resource: str | None, typed: tuple[Rate, ...]) -> Plan:
     """By the price list where there is one: a plan needs no portal."""
     cards, at = load_cards(settings().home), now()
-    if typed or not has_database(settings()):
+    if not has_database(settings()):
         return plan_training(ask, cards=cards, now=at, typed=typed)
     with database(read_only=True) as begin:
-        return plan_training(ask, cards=cards, begin=begin, now=at, resource=resource)
+        return plan_training(ask, cards=cards, begin=begin, now=at, resource=resource, typed=typed)
 
 
 def _typed(price: str | None, package: int | None, spot: int | None) -> tuple[Rate, ...]:

@@ -118,6 +118,7 @@ def _time(plan: Plan) -> dict[str, Any]:
         "days": rounded(speed.hours.value / 24),
         "mfu": rounded(speed.mfu.figure.value),
         "mfu_origin": speed.mfu.origin,
+        "mfu_jobs": speed.mfu.jobs,
         "flops_per_token": speed.flops_per_token.value,
         "attention_counted": speed.is_attention_counted,
         "attention_share": rounded(speed.attention_share),
@@ -156,6 +157,15 @@ def _cost(cost: Cost | None, currency: str) -> dict[str, Any] | None:
                 "is_passed": one.is_passed,
             }
             for one in cost.crossings
+        ],
+        "interrupted": [
+            {
+                "name": one.name,
+                "every_hours": rounded(one.hours),
+                "origin": one.origin,
+                "preemptions": one.events,
+            }
+            for one in cost.interrupted
         ],
     }
 

@@ -6,11 +6,13 @@ from gateway.cli.output import plain, table
 from gateway.cli.plan_facts import figures, rounded
 from gateway.cli.plan_texts import CHANGES, FITS, SOURCES, SYMBOLS, told
 from gateway.core.planner.figures import GB, Figure
-from gateway.core.planner.plan import Plan
+from gateway.core.planner.hours import Mfu
+from gateway.core.planner.plan import Interrupted, Plan
 from gateway.core.planner.verdict import Fit
 
 _MANY = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
 _ORIGINS = {"asked": "as you said", "site": "measured here", "usual": "usual for such cards"}
+_OFTEN = {"asked": "as you said", "assumed": "an assumption: --mtbf gives another"}
 
 
 def lines(plan: Plan, currency: str, *, explain: bool) -> list[str]:
@@ -60,7 +62,7 @@ def _verdict(plan: Plan) -> Iterator[str]:
         yield "It does not fit into the memory of a node."
     place = 0 if plan.fit is Fit.NO else 1
     for one in plan.changes:
-        words = CHANGES[one.kind][place].format(values=", ".join(one.values))
+        words = CHANGES[one.kind][place] % {"values": ", ".join(one.values)}
         yield f"It would fit {words}." if place == 0 else f"{words[0].upper()}{words[1:]}."
     if plan.fit is Fit.NO and not plan.changes:
         yield "No single change makes it fit."
@@ -86,7 +88,8 @@ def _time(plan: Plan) -> Iterator[str]:
     yield (
         f"{_hours(hours.value)} hours ({_hours(hours.low)} to {_hours(hours.high)}), or"
         f" {hours.value / 24:,.1f} days, at an MFU of {share:.3g} %"
-        f" ({_ORIGINS[speed.mfu.origin]}); {short(speed.tokens_per_second)} tokens a second."
+        f" ({_ORIGINS[speed.mfu.origin]}{_of_jobs(speed.mfu)});"
+        f" {short(speed.tokens_per_second)} tokens a second."
     )
     within = plan.within
     if within is not None:
@@ -95,6 +98,10 @@ def _time(plan: Plan) -> Iterator[str]:
             f" these cards train on {short(within.tokens)} tokens, or would need an MFU of"
             f" {within.mfu * 100:.3g} %."
         )
+
+
+def _of_jobs(found: Mfu) -> str:
+    return f" on {found.jobs} jobs" if found.jobs else ""
 
 
 def _cost(plan: Plan, currency: str) -> list[str]:
@@ -123,7 +130,14 @@ def _cost(plan: Plan, currency: str) -> list[str]:
             f"{one.cheap} loses to {one.dear} once it wastes {float(one.waste) * 100:.1f} % more"
             f" of the useful hours, {state}."
         )
+    found += [_often(one) for one in plan.cost.interrupted]
     return [*found, *_budget(plan, currency)]
+
+
+def _often(one: Interrupted) -> str:
+    """How often jobs bought so are preempted, and who says so."""
+    whose = _OFTEN.get(one.origin, f"this site's record of {one.events} preemptions")
+    return f"{one.name}: preempted every {one.hours:.3g} h ({whose})."
 
 
 def _budget(plan: Plan, currency: str) -> list[str]:

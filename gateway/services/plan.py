@@ -11,10 +11,12 @@ from gateway.core.credits import MILLION, Credits
 from gateway.core.planner.cards import Card, Cards, find, read_cards
 from gateway.core.planner.money import Rate
 from gateway.core.planner.plan import Ask, Plan, plan
+from gateway.core.planner.site import NOTHING_KNOWN, Site
 from gateway.core.pricing import Preempted, PriceList
 from gateway.errors import BadConfiguration, Refused
 from gateway.store import prices
 from gateway.store.prices import OfferRow
+from gateway.store.queries import preemptions
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
@@ -49,12 +51,21 @@ def plan_training(
     typed: Sequence[Rate] = (),
 ) -> Plan:
     """With `typed` rates where there are some, else by the price list: `resource` in it, or what
-    the card is called there. Without either the cost is None. Refused, with the field."""
-    rates = tuple(typed)
-    if not rates and begin is not None:
+    the card is called there. Without either the cost is None. What the site has measured of
+    itself counts where the ask leaves it open. Refused, with the field."""
+    rates, site = tuple(typed), NOTHING_KNOWN
+    if begin is not None:
+        card = find(ask.gpu, cards)
         with begin() as session:
-            rates = site_rates(session, find(ask.gpu, cards), resource=resource, now=now)
-    return plan(ask, cards=cards, rates=rates)
+            rates = rates or site_rates(session, card, resource=resource, now=now)
+            site = _record(session, rates)
+    return plan(ask, cards=cards, rates=rates, site=site)
+
+
+def _record(session: "Session", rates: Sequence[Rate]) -> Site:
+    """What jobs like this one have shown here."""
+    spots = [rate.name for rate in rates if rate.kind == "spot"]
+    return Site(preemptions=preemptions.of_qos(session, spots))
 
 
 def site_rates(

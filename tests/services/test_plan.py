@@ -8,6 +8,7 @@ from gateway.core.credits import MILLION, parse_credits
 from gateway.errors import BadConfiguration, Refused
 from gateway.services import prices
 from gateway.services.plan import load_cards, plan_training, typed_rates
+from gateway.testing import builders as b
 from gateway.testing.planner_samples import CARDS, ask
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -102,3 +103,68 @@ def test_a_card_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "cards.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadConfiguration, match=r"cards\.toml"):
         load_cards(tmp_path)
+
+
+def _runs(begin, *, preempted, ended, hours):
+    """Runs in QoS spot, each so many hours long."""
+    states = ["PREEMPTED"] * preempted + ["COMPLETED"] * ended
+    for place, state in enumerate(states):
+        job_id = b.add_job(begin, slurm_id=5000 + place, qos="spot", state="COMPLETED")
+        b.add_run(begin, job_id, state=state, elapsed_seconds=hours * 3600)
+
+
+def test_the_sites_own_cards_come_on_top(tmp_path):
+    assert load_cards(tmp_path).keys() == load_cards().keys()
+    (tmp_path / "cards.toml").write_text("[cards.a100-80g]\nmeasured_mfu = 0.47\n")
+    assert load_cards(tmp_path)["a100-80g"].measured_mfu == 0.47
+
+
+@pytest.mark.parametrize("text", ["[cards.mine]\nmemory_gb = 1\n", "[cards", "[cards.x]\ny = 1\n"])
+def test_a_wrong_card_file_is_named(tmp_path, text):
+    (tmp_path / "cards.toml").write_text(text)
+    with pytest.raises(BadConfiguration, match=r"cards\.toml"):
+        load_cards(tmp_path)
+
+
+def test_a_card_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "cards.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadConfiguration, match=r"cards\.toml"):
+        load_cards(tmp_path)
+
+
+def _runs(begin, *, preempted, ended, hours):
+    """Runs in QoS spot, each so many hours long."""
+    with begin() as session:
+        for place in range(preempted + ended):
+            job = b.job(session, slurm_id=5000 + place, qos="spot", state="COMPLETED")
+            b.run(
+                session,
+                job,
+                qos="spot",
+                state="PREEMPTED" if place < preempted else "COMPLETED",
+                start_time=NOW - timedelta(hours=hours),
+                end_time=NOW,
+                elapsed_seconds=hours * 3600,
+            )
+
+
+def test_the_sites_own_preemptions_are_used_where_there_are_enough(priced):
+    _runs(priced, preempted=5, ended=15, hours=2)
+    (spot,) = planned(priced).cost.interrupted
+    assert (spot.name, spot.origin, spot.events) == ("spot", "site", 5)
+    assert spot.hours == pytest.approx(8)  # 20 runs of 2 hours, 5 of them preempted
+
+
+def test_few_preemptions_are_no_record(priced):
+    _runs(priced, preempted=4, ended=15, hours=2)
+    (spot,) = planned(priced).cost.interrupted
+    assert (spot.origin, spot.hours) == ("assumed", 6)
+
+
+def test_what_somebody_says_goes_before_the_record(priced):
+    _runs(priced, preempted=5, ended=0, hours=2)
+    found = planned(priced, spot_interrupted_hours=48.0).cost
+    assert [one.origin for one in found.interrupted] == ["asked"]
+    often = planned(priced).cost
+    waste = {one.rate.name: one.waste for one in found.offers}["spot"]
+    assert {one.rate.name: one.waste for one in often.offers}["spot"] > waste

@@ -6,6 +6,7 @@ from gateway.core.planner.cards import Card
 from gateway.core.planner.figures import Figure, Notice, Source, above_zero, exactly, notice
 from gateway.core.planner.model import Model
 from gateway.core.planner.setup import Recompute, Setup
+from gateway.core.planner.site import MeasuredMfu
 
 OFFLOAD_MFU = 0.30  # more has not been reported with the optimizer in the memory of nodes
 _OFFLOAD_LOW = 0.15
@@ -15,10 +16,12 @@ SECONDS_AN_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Mfu:
-    """The share of the peak that is reached. `origin`: asked, site or usual."""
+    """The share of the peak that is reached. `origin`: asked, site or usual; `jobs` it was
+    measured on here, 0 where somebody wrote it into the site's file."""
 
     figure: Figure
     origin: str
+    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,11 @@ def flops_per_token(model: Model) -> Figure:
     return Figure(value, value - attention / 2, value, "6 P + 12 L h s", (Source.KAPLAN,))
 
 
-def mfu_of(card: Card, setup: Setup, asked: float | None) -> Mfu:
-    """What was asked for, else what the site measured, else what such cards usually reach."""
+def mfu_of(
+    card: Card, setup: Setup, asked: float | None, *, measured: MeasuredMfu | None = None
+) -> Mfu:
+    """What was asked for, else what the site wrote down or measured on its jobs, else what such
+    cards usually reach."""
     if asked is not None:
         share = above_zero("mfu", asked, most=1)
         return Mfu(exactly(share, "MFU", Source.ASKED), "asked")
@@ -55,6 +61,9 @@ def mfu_of(card: Card, setup: Setup, asked: float | None) -> Mfu:
         band = own * _SITE_BAND
         high = min(1.0, own + band)
         return Mfu(Figure(own, own - band, high, "MFU", (Source.SITE,)), "site")
+    if measured is not None and not setup.strategy.offloads:
+        figure = Figure(measured.share, measured.low, measured.high, "MFU", (Source.SITE,))
+        return Mfu(figure, "site", measured.jobs)
     low, high = card.mfu_low, card.mfu_high
     if setup.strategy.offloads:
         low, high = min(low, _OFFLOAD_LOW), min(high, OFFLOAD_MFU)

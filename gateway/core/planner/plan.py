@@ -14,14 +14,18 @@ from gateway.core.planner.memory import Memory, memory
 from gateway.core.planner.model import MOST_TOKENS, Dimensions, Model, of_dimensions, of_params
 from gateway.core.planner.money import Crossing, Priced, Rate
 from gateway.core.planner.setup import Recompute, Setup, setup
+from gateway.core.planner.site import NOTHING_KNOWN, Site
 from gateway.core.planner.verdict import Change, Fewest, Fit
 from gateway.core.planner.waste import interruptions, waste, young
 from gateway.errors import Refused
 
+SPOT_HOURS = 6.0  # assumed where nothing is known
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """As typed: nothing is checked yet. Either `params` or all four dimensions."""
+    """As typed: nothing is checked yet. Either `params` or all four dimensions. Without
+    `spot_interrupted_hours` the site's own record counts, where there is one."""
 
     tokens: float
     gpu: str
@@ -42,7 +46,7 @@ class Ask:
     save_seconds: float | None = None
     keep: int = 2
     interrupted_hours: float = 24.0
-    spot_interrupted_hours: float = 6.0
+    spot_interrupted_hours: float | None = None
     restart_minutes: float = 5.0
     host_gb: float | None = None
     within_hours: float | None = None
@@ -70,12 +74,24 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupted:
+    """How often jobs bought at the rate `name` are preempted. `origin`: asked, site or assumed;
+    `events` are what the site's record counts."""
+
+    name: str
+    hours: float
+    origin: str
+    events: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """Per way to buy, with the waste of its own interruptions at its own best interval."""
 
     offers: tuple[Priced, ...]
     cheapest: Priced
     crossings: tuple[Crossing, ...]
+    interrupted: tuple[Interrupted, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +113,16 @@ class Plan:
     notices: tuple[Notice, ...]
 
 
-def plan(ask: Ask, *, cards: Cards, rates: Sequence[Rate] = ()) -> Plan:
+def plan(ask: Ask, *, cards: Cards, rates: Sequence[Rate] = (), site: Site = NOTHING_KNOWN) -> Plan:
     """Pure. Refused, with the field, for what no training can be."""
     card, model = find(ask.gpu, cards), _model(ask)
     used = _setup(ask, card)
     tokens = whole("tokens", ask.tokens, most=MOST_TOKENS)
-    speed = hours.speed(model, used, card, tokens=tokens, mfu=hours.mfu_of(card, used, ask.mfu))
+    share = hours.mfu_of(card, used, ask.mfu, measured=site.mfu)
+    speed = hours.speed(model, used, card, tokens=tokens, mfu=share)
     needed = memory(model, used)
     saved = _checkpoint(ask, model, used, speed)
-    cost = _cost(ask, used, speed, saved, rates)
+    cost = _cost(ask, used, speed, saved, rates=rates, site=site)
     return Plan(
         model=model,
         setup=used,
@@ -169,24 +186,43 @@ def _checkpoint(ask: Ask, model: Model, used: Setup, speed: Speed) -> Checkpoint
 
 
 def _cost(
-    ask: Ask, used: Setup, speed: Speed, saved: Checkpoint, rates: Sequence[Rate]
+    ask: Ask, used: Setup, speed: Speed, saved: Checkpoint, *, rates: Sequence[Rate], site: Site
 ) -> Cost | None:
-    every = above_zero("spot_interrupted_hours", ask.spot_interrupted_hours, most=1e6)
-    between = every * SECONDS_AN_HOUR
-    given = saved.given
-    spot = interruptions(save=given.save, between=between, restart=given.restart)
-    lost = {"spot": waste(young(spot.save, spot.between), spot)}
+    if ask.spot_interrupted_hours is not None:
+        above_zero("spot_interrupted_hours", ask.spot_interrupted_hours, most=1e6)
+    often = {rate.name: _interrupted(ask, rate, site) for rate in rates if rate.kind == "spot"}
+    lost = {name: _waste(saved, one.hours) for name, one in often.items()}
     offers = tuple(
         money.priced(
             rate,
             gpus=used.gpus,
             hours=speed.hours.value,
-            waste=lost.get(rate.kind, saved.waste.value),
+            waste=lost[rate.name] if rate.kind == "spot" else saved.waste.value,
         )
         for rate in rates
     )
     cheapest = money.cheapest(offers)
-    return None if cheapest is None else Cost(offers, cheapest, money.crossings(offers))
+    if cheapest is None:
+        return None
+    return Cost(offers, cheapest, money.crossings(offers), tuple(often.values()))
+
+
+def _interrupted(ask: Ask, rate: Rate, site: Site) -> Interrupted:
+    if ask.spot_interrupted_hours is not None:
+        return Interrupted(rate.name, ask.spot_interrupted_hours, "asked")
+    seen = site.preemptions.get(rate.name)
+    hours_between = seen.hours_between if seen else None
+    if seen is None or hours_between is None:
+        return Interrupted(rate.name, SPOT_HOURS, "assumed")
+    return Interrupted(rate.name, hours_between, "site", seen.events)
+
+
+def _waste(saved: Checkpoint, hours_between: float) -> float:
+    """At the best interval for such interruptions."""
+    given = saved.given
+    between = hours_between * SECONDS_AN_HOUR
+    spot = interruptions(save=given.save, between=between, restart=given.restart)
+    return waste(young(spot.save, spot.between), spot)
 
 
 def _fits_host(ask: Ask, needed: Memory) -> bool | None:
