@@ -3,8 +3,12 @@
 The root file system's own Python is tried first. Where its PyTorch would be a CUDA build of
 gigabytes, Debian 12's Python is laid into the environment and asked for instead: it needs nothing
 from the machine's own interpreter, so the same steps work on every machine.
+
+The environment comes in two sizes at one place: PyTorch alone, or with the training frameworks
+on top. The larger serves whoever wants the smaller.
 """
 
+import functools
 import os
 import shutil
 from collections.abc import Callable
@@ -19,6 +23,10 @@ TORCH = "2.13.0"
 NAME = "torch-2.13"
 PLACE = f"/opt/envs/{NAME}"
 REQUIREMENTS = (f"torch=={TORCH}", "numpy")
+# DeepSpeed is offered as source only, and its build looks at the PyTorch that is there: what the
+# build needs comes first, and no isolated build may fetch another PyTorch.
+BUILD_REQUIREMENTS = ("setuptools", "wheel", "ninja", "packaging", "py-cpuinfo", "psutil")
+FRAMEWORKS = ("transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8")
 INDEX_VARIABLE = "SLUICE_TORCH_INDEX"
 OLDER_SUITE, OLDER_PYTHON = "bookworm", "python3.11"
 PIP = "/opt/sluice-broker/bin/pip"
@@ -26,18 +34,24 @@ RECIPE_FILE = ".recipe"
 PURPOSE = "PyTorch for the cluster's jobs"
 
 
-def ensure(cache: Path, root: Path, say: Say, *, allow_cuda: bool = False) -> Path:
-    """The environment, built first where the cache has none of today's recipe."""
+def ensure(
+    cache: Path, root: Path, say: Say, *, allow_cuda: bool = False, frameworks: bool = False
+) -> Path:
+    """The environment, built first where the cache has none of today's recipe and size."""
     host.require_root()
     tree = location(cache)
-    recipe = trees.fingerprint([*REQUIREMENTS, rootfs.versions(root)["python"]])
-    if tree.is_dir() and _recipe(tree) != recipe:
-        say("The cached PyTorch is of another recipe: building it again")
+    plain = [*REQUIREMENTS, rootfs.versions(root)["python"]]
+    whole = trees.fingerprint([*plain, *BUILD_REQUIREMENTS, *FRAMEWORKS])
+    good = {whole} if frameworks else {whole, trees.fingerprint(plain)}
+    if tree.is_dir() and _recipe(tree) not in good:
+        say("The cached PyTorch is of another recipe or size: building it again")
         shutil.rmtree(tree)
 
     def build(partial: Path) -> None:
         _build(partial, root, say, allow_cuda=allow_cuda)
-        (partial / RECIPE_FILE).write_text(recipe)
+        if frameworks:
+            _add_frameworks(partial, root, say)
+        (partial / RECIPE_FILE).write_text(whole if frameworks else trees.fingerprint(plain))
 
     return trees.ensure(tree, build, say)
 
@@ -55,7 +69,8 @@ def _build(partial: Path, root: Path, say: Say, *, allow_cuda: bool) -> None:
     host.install_tools(say)
     plan = _choose(partial, root, say, allow_cuda=allow_cuda)
     say(f"Downloading PyTorch {plan.version('torch')}: {plan.described()}")
-    with_retries(lambda: _install(partial, root), what="installing PyTorch", say=say)
+    install = _pip()
+    with_retries(lambda: _install(partial, root, install), what="installing PyTorch", say=say)
     say("Trying PyTorch")
     check = "import torch, numpy; assert torch.ones(2).sum().item() == 2; torch.from_numpy"
     run(_inside(partial, root, [f"{PLACE}/bin/python", "-c", check]), purpose=PURPOSE, env=_env())
@@ -129,14 +144,26 @@ def _copy_python(base: Path, target: Path) -> None:
     shutil.copytree(base / library, target / library, symlinks=True)
 
 
-def _install(partial: Path, root: Path) -> None:
+def _add_frameworks(partial: Path, root: Path, say: Say) -> None:
+    say(f"Adding the training frameworks: {', '.join(FRAMEWORKS)}")
+    source = ("--no-build-isolation", "--no-binary=deepspeed")
+    for install in (_pip(*BUILD_REQUIREMENTS), _pip(*source, *FRAMEWORKS)):
+        step = functools.partial(_install, partial, root, install)
+        with_retries(step, what="installing the training frameworks", say=say)
+    say("Trying the training frameworks")
+    check = [f"{PLACE}/bin/python", "-c", "import accelerate, deepspeed, transformers"]
+    run(_inside(partial, root, check), purpose=PURPOSE, env=_env())
+
+
+def _install(partial: Path, root: Path, install: list[str]) -> None:
     log = partial.parent.parent / rootfs.LOG_NAME
-    run_logged(_inside(partial, root, _pip()), purpose=PURPOSE, log=log, env=_env())
+    run_logged(_inside(partial, root, install), purpose=PURPOSE, log=log, env=_env())
 
 
-def _pip(*options: str) -> list[str]:
+def _pip(*words: str) -> list[str]:
+    """With the requirements of PyTorch always among them, so that none is exchanged later."""
     base = [PIP, "--python", f"{PLACE}/bin/python", "install", "--only-binary=:all:"]
-    return [*base, *options, *REQUIREMENTS]
+    return [*base, *words, *REQUIREMENTS]
 
 
 def _inside(partial: Path, root: Path, argv: list[str]) -> list[str | Path]:

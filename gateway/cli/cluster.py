@@ -59,7 +59,7 @@ def up(with_torch: bool, site: Path | None) -> None:
     instance = _instance()
     instance.up(say=_say, site_file=site or SITE_FILE)
     if with_torch:
-        _torch(allow_cuda=False)
+        _torch(allow_cuda=False, frameworks=False)
     click.echo(_text(instance.status()))
 
 
@@ -120,19 +120,20 @@ def daemon(name: str, action: str, node: str | None) -> None:
 
 @cluster.command()
 @click.option("--allow-cuda", is_flag=True, help="Take a CUDA build where no other is offered.")
+@click.option("--frameworks", is_flag=True, help="With transformers, accelerate and DeepSpeed.")
 @told
-def torch(allow_cuda: bool) -> None:
+def torch(allow_cuda: bool, frameworks: bool) -> None:
     """Install PyTorch for jobs at /opt/envs/torch-2.13; says first how much will be downloaded."""
     _require_root()
-    _torch(allow_cuda=allow_cuda)
+    _torch(allow_cuda=allow_cuda, frameworks=frameworks)
 
 
-def _torch(*, allow_cuda: bool) -> None:
+def _torch(*, allow_cuda: bool, frameworks: bool) -> None:
     from contrib.devcluster import paths, rootfs, torchenv  # noqa: PLC0415 - not in a wheel
 
     cache = paths.cache_folder()
     root = rootfs.ensure(cache, _say)
-    torchenv.ensure(cache, root, _say, allow_cuda=allow_cuda)
+    torchenv.ensure(cache, root, _say, allow_cuda=allow_cuda, frameworks=frameworks)
     click.echo(f"PyTorch is at {torchenv.PLACE} inside the cluster.")
 
 
