@@ -5,7 +5,10 @@ from alembic import context
 from sqlalchemy import Connection
 
 from gateway.config import load_settings
-from gateway.store import money_models  # noqa: F401  # its tables join the metadata
+from gateway.store import (  # their tables join the metadata
+    money_models,  # noqa: F401
+    training_models,  # noqa: F401
+)
 from gateway.store.models import Base
 from gateway.store.types import UtcDateTime
 from gateway.store.uow import make_engine

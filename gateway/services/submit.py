@@ -202,4 +202,11 @@ def _new(
         ask=asdict(ask),
         request=request,
         script=made.request.script,
+        run=_run(made),
     )
+
+
+def _run(made: Draft) -> str | None:
+    """The name of the run folder, where the template asks for one and it was typed."""
+    found = made.reading.values.get("run_name")
+    return found or None if isinstance(found, str) else None

@@ -111,6 +111,13 @@ class Submission(Base):
         Index(None, "state", "next_attempt_at"),
         Index(None, "person_id", "created_at"),
         Index(None, "person_id", "state", "created_at"),
+        Index(
+            "ix_submission_person_id_run",
+            "person_id",
+            "run",
+            sqlite_where=text("run is not null"),
+            postgresql_where=text("run is not null"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -123,6 +130,7 @@ class Submission(Base):
     ask: Mapped[dict[str, Any]]  # core.ask.Ask, to load the form again
     request: Mapped[dict[str, Any]]  # wire SubmitRequest without its script
     script: Mapped[str] = mapped_column(Text)
+    run: Mapped[str | None]  # the name typed for the run folder; None: made of the job's
     created_at: Mapped[datetime]
     attempts: Mapped[int] = mapped_column(default=0)
     next_attempt_at: Mapped[datetime | None]
@@ -170,6 +178,14 @@ class Job(Base):
             "end_time",
             sqlite_where=text("not active and not accounted"),
             postgresql_where=text("not active and not accounted"),
+        ),
+        # Jobs of the portal that run, and those that ended lately: their run folders are read.
+        Index(
+            "ix_job_started_token",
+            "active",
+            "end_time",
+            sqlite_where=text("token is not null and start_time is not null"),
+            postgresql_where=text("token is not null and start_time is not null"),
         ),
         # The operator class lets PostgreSQL look for a beginning whatever its collation.
         Index(None, "name", "submit_time", postgresql_ops={"name": "text_pattern_ops"}),

@@ -39,6 +39,7 @@ class NewSubmission:
     ask: dict[str, Any]
     request: dict[str, Any]
     script: str
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from gateway.config import assets
 from gateway.store import (
     money_models,  # noqa: F401  # its tables join the metadata
     schema,
+    training_models,  # noqa: F401
 )
 from gateway.store.models import Base
 from gateway.store.uow import make_begin
