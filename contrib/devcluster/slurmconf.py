@@ -165,7 +165,7 @@ SLURM = f"""\
 SlurmUser=slurm
 AuthType=auth/munge
 # this is also how long a requeued job waits before it may start again: 120 s by default
-AuthInfo=cred_expire=15
+AuthInfo=cred_expire=10
 MpiDefault=none
 ReturnToService=2
 StateSaveLocation=/var/lib/slurm/slurmctld
