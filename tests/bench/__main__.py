@@ -16,6 +16,8 @@ import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
 import bench_settle  # noqa: E402
+import bench_training  # noqa: E402
+import bench_watch  # noqa: E402
 
 from contrib.demo.portal import Portal  # noqa: E402
 
@@ -32,11 +34,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
-    known = [*(f"live/{name}" for name in LIVE), "pages", "settle", "ingest"]
+    known = [*(f"live/{name}" for name in LIVE), "pages", "settle", "ingest", "watch", "training"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
-    if os.geteuid() != 0 and any(name.startswith(only) for name in known if "live" in name):
-        parser.error("the live figures start the development cluster: run as root, or --only pages")
+    rooted = [name for name in known if name.startswith(("live", "training"))]
+    if os.geteuid() != 0 and any(name.startswith(only) for name in rooted):
+        parser.error(
+            "live and training start the development cluster: run as root, or --only pages"
+        )
     for line in _lines(only):
         print(json.dumps(line), flush=True)
     return 0
@@ -55,6 +60,11 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
     if "ingest".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_ingest.ingest(Path(folder))
+    if "watch".startswith(only):
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            yield from bench_watch.telemetry(Path(folder))
+    if "training".startswith(only):
+        yield from bench_training.training()
 
 
 def _on_a_portal(live: dict) -> Iterator[dict[str, object]]:

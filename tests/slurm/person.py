@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway.config import NODE_KIT
 from gateway.core.manifest import clean_all
 from gateway.core.states import parse_state
 from gateway.services.environments import Environment
@@ -55,10 +56,11 @@ class Person:
         environment: Environment | None = None,
         nproc_per_node: int | None = None,
         options: tuple[str, ...] = (),
+        kit: str = NODE_KIT,
         **typed: str,
     ) -> int:
         """By plain sbatch with `options`. A field that is not named has its default."""
-        found = Catalogue.load((FOLDER,)).get(template)
+        found = Catalogue.load((FOLDER,), kit=kit).get(template)
         assert found is not None
         defaults = {field.name: field.default for field in found.manifest.fields}
         values, refused = clean_all(found.manifest, defaults | typed)
@@ -77,6 +79,10 @@ class Person:
 
     def show(self, job: int) -> dict[str, str]:
         line = self.run("scontrol", "show", "job", "-o", str(job))
+        return dict(re.findall(r"(\S+?)=(\S*)", line))
+
+    def show_element(self, array: int, task: int) -> dict[str, str]:
+        line = self.run("scontrol", "show", "job", "-o", f"{array}_{task}")
         return dict(re.findall(r"(\S+?)=(\S*)", line))
 
     def output(self, job: int) -> str:
