@@ -29,9 +29,9 @@ WAIT_SECONDS = 120.0
 # The user's first line, and nothing else: how long ago the batch script began.
 FIRST_LINE = "import os, time\nprint('began', time.time() - float(os.environ['T0']), flush=True)\n"
 COUNTS = """\
-import time, sluice_train
+import pathlib, time, sluice_train
 run = sluice_train.start()
-step = int((run.resume_path / "step").read_text()) if run.resume_path else 0
+step = int(pathlib.Path(run.resume_path, "step").read_text()) if run.resume_path else 0
 while True:
     step += 1
     time.sleep(0.02)

@@ -28,7 +28,7 @@ import pathlib, sys, time
 import sluice_train
 
 run = sluice_train.start()
-step = int((run.resume_path / "step").read_text()) if run.resume_path else 0
+step = int(pathlib.Path(run.resume_path, "step").read_text()) if run.resume_path else 0
 print("from", step, flush=True)
 while not pathlib.Path("enough").exists():
     step += 1

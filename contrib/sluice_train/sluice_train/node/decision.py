@@ -13,7 +13,8 @@ class Found:
     """What is there when the program has ended with `code`.
 
     `rule` is that of a stall which was acted on; `newest` and `started_with` are the steps of the
-    newest complete checkpoint, now and at the start; `restart` counts from 0.
+    newest complete checkpoint, now and at the start; `restart` counts from 0. `waits_for_slurm`:
+    a preempted run is given back, so accounting must say PREEMPTED.
     """
 
     code: int
@@ -23,6 +24,7 @@ class Found:
     stop_asked: bool = False
     rule: str | None = None
     preempted: bool = False
+    waits_for_slurm: bool = False
     cancelled: bool = False
     newest: int | None = None
     started_with: int | None = None
@@ -63,7 +65,7 @@ def decide(found: Found) -> Decision:
     if found.rule == "requeue":
         return _again(found, "the run stalled: it starts again from its newest checkpoint")
     if found.preempted and (found.stopped or found.stop_asked or found.code != 0):
-        return Decision(WAIT, found.code, "the job is preempted: Slurm puts it back into the queue")
+        return _preempted(found)
     if found.stopped or (found.stop_asked and found.progressed):
         return _again(found, "the run saved and stopped: it goes on from there")
     if found.stop_asked:
@@ -75,6 +77,13 @@ def decide(found: Found) -> Decision:
     if found.code == 0:
         return Decision(EXIT, 0, "the program ended without an error")
     return Decision(EXIT, found.code, f"the program ended with code {found.code}")
+
+
+def _preempted(found: Found) -> Decision:
+    """Whether or not anything new was saved: a preemption is not the script's fault."""
+    if found.waits_for_slurm:
+        return Decision(WAIT, found.code, "the job is preempted: Slurm puts it back into the queue")
+    return _again(found, "the job is preempted: it puts itself back into the queue")
 
 
 def _again(found: Found, reason: str, *, held: bool = False) -> Decision:

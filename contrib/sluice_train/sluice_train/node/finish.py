@@ -83,6 +83,7 @@ def _found(run: RunFolder, asked: argparse.Namespace, job: JobNow, *, stop_asked
         stop_asked=stop_asked,
         rule=str(stalled.get("rule")) if stalled else None,
         preempted=job.preempted,
+        waits_for_slurm=os.environ.get("SLUICE_ON_PREEMPT") == "wait",
         cancelled=job.cancelled,
         newest=newest.step if newest else None,
         started_with=int(started[1]) if started else None,
