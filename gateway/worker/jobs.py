@@ -21,6 +21,7 @@ from gateway.services import enforce as enforcing
 from gateway.services import ingest as accounting
 from gateway.services import reconcile as reconciling
 from gateway.services import settle as settling
+from gateway.services import training as runs
 from gateway.store import polls
 from gateway.store.uow import Begin
 
@@ -194,8 +195,21 @@ def budgets(context: Context) -> None:
         log.info("budget_thresholds_reached", thresholds=told)
 
 
+def training(context: Context) -> None:
+    """What training runs tell of themselves, from their folders."""
+    report = runs.follow(
+        begin=context.begin,
+        read=context.read,
+        broker=context.broker,
+        now=context.clock(),
+        stopwatch=context.stopwatch,
+    )
+    if report.error_code:
+        log.warning("training_unread", code=report.error_code, jobs_left=report.left)
+
+
 def clean_up(context: Context) -> None:
-    """Old sign-in failures and ended sessions."""
+    """Old sign-in failures, ended sessions, and the telemetry of runs of long ago."""
     cleaning.clean_up(begin=context.begin, now=context.clock())
 
 
@@ -212,6 +226,7 @@ JOBS = (
     Periodic("enforce", 10.0, enforce),
     Periodic("find_lost", 600.0, find_lost),
     Periodic("budgets", 60.0, budgets),
+    Periodic("training", 5.0, training),
     Periodic("clean_up", 3600.0, clean_up),
 )
 
