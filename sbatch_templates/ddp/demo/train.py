@@ -1,6 +1,8 @@
 """A small real torch.distributed run: nccl where there is a GPU for each process, gloo elsewhere.
 
 torchrun --standalone --nproc-per-node 2 train.py --steps 20
+
+It saves and stops when it is asked to, and goes on from its newest checkpoint.
 """
 
 import argparse
@@ -9,26 +11,31 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+import sluice_train
+
+BATCH = 192  # samples of a step, of all ranks together
+RATE = 0.01
+
 
 def main() -> None:
     options = arguments()
     device = join()
+    run = sluice_train.start(model_params=sum(p.numel() for p in network().parameters()))
     rank, world = dist.get_rank(), dist.get_world_size()
-    expected = int(os.environ.get("EXPECT_WORLD", world))
-    if world != expected:
-        sys.exit(f"{expected} ranks were asked for, {world} came")
     say(f"rank {rank} of {world} on {node()}")
     check_sum(device)
-    loss = train(device, options.steps, options.pause)
+    loss = train(run, device, options.steps, options.pause)
     check_equal(loss)
-    if rank == 0:
-        say(f"DONE {options.steps} steps, {world} ranks, loss {loss.item():.4f}")
+    if rank == 0 and not run.stopping:
+        say(f"DONE {options.steps} steps, {world} ranks, loss {loss.item():.6f}")
+    run.finish()
     gc.collect()  # gloo's threads must end before the interpreter does (pytorch#179291)
     dist.barrier()
     dist.destroy_process_group()
@@ -71,26 +78,53 @@ def check_sum(device: torch.device) -> None:
         sys.exit(f"all_reduce gave {total.item()}")
 
 
-def train(device: torch.device, steps: int, pause: float) -> torch.Tensor:
-    """Fit a random linear map, each rank on its own data. Returns the mean loss of all ranks."""
+def network() -> nn.Module:
     torch.manual_seed(1)
-    target = torch.randn(16, 4, device=device)
-    model = DistributedDataParallel(nn.Linear(16, 4).to(device))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    torch.manual_seed(100 + dist.get_rank())
+    return nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 4))
+
+
+def samples(step: int, device: torch.device) -> torch.Tensor:
+    """This rank's part of a batch that the step alone decides: a resumed run sees the same."""
+    torch.manual_seed(step)
+    return torch.randn(BATCH, 16)[dist.get_rank() :: dist.get_world_size()].to(device)
+
+
+def train(run: sluice_train.Run, device: torch.device, steps: int, pause: float) -> torch.Tensor:
+    """Fit a fixed map. Returns the mean loss of all ranks at the last step."""
+    model = DistributedDataParallel(network().to(device))
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    if run.resume_path:
+        load(Path(run.resume_path), model, optimizer)
     loss = torch.zeros((), device=device)
-    for step in range(1, steps + 1):
-        inputs = torch.randn(64, 16, device=device)
-        loss = nn.functional.mse_loss(model(inputs), inputs @ target)
+    for step in run.steps(steps):
+        inputs = samples(step, device)
+        loss = nn.functional.mse_loss(model(inputs), inputs[:, :4].sin())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         if dist.get_rank() == 0 and (step % 5 == 0 or step == steps):
             say(f"step {step} of {steps}, loss {loss.item():.4f}")
         time.sleep(pause)
+        if run.step(step, loss=loss, samples=BATCH):
+            with run.saving(step) as folder:
+                save(folder, model, optimizer)
     mean = loss.detach().clone()
     dist.all_reduce(mean)
     return mean / dist.get_world_size()
+
+
+def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """All ranks hold the same: the first one writes it."""
+    if dist.get_rank() == 0:
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        torch.save(state, folder / "state.pt")
+
+
+def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """The model and the optimizer are as they were after the step that was saved."""
+    state = torch.load(folder / "state.pt", map_location="cpu")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
 
 
 def check_equal(loss: torch.Tensor) -> None:
