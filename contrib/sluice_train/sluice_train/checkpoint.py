@@ -39,6 +39,7 @@ __all__ = [
     "prune",
     "seal",
     "sync",
+    "unfinished",
     "write_manifest",
     "writing",
 ]
@@ -64,11 +65,16 @@ def writing(folder: Path, step: int, world: int = 1) -> Iterator[Path]:
         raise
 
 
-def begin(folder: Path, step: int) -> Path:
-    """Make the empty folder that checkpoint `step` (0 or more) is written into. OSError."""
+def unfinished(folder: Path, step: int) -> Path:
+    """Where checkpoint `step` is while it is written; ValueError where it is below 0."""
     if step < 0:
         raise ValueError(f"a checkpoint is of a step from 0 on, not {step}")
-    aside = folder / f"step-{step:09d}.tmp"
+    return folder / f"step-{step:09d}.tmp"
+
+
+def begin(folder: Path, step: int) -> Path:
+    """Make the empty folder that checkpoint `step` (0 or more) is written into. OSError."""
+    aside = unfinished(folder, step)
     if aside.exists():
         shutil.rmtree(aside)
     aside.mkdir(parents=True)
