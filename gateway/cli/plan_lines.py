@@ -9,8 +9,8 @@ from gateway.core.planner.figures import GB, Figure
 from gateway.core.planner.hours import Mfu
 from gateway.core.planner.plan import Interrupted, Plan
 from gateway.core.planner.verdict import Fit
+from gateway.web.planner_words import hours_figure, short
 
-_MANY = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
 _ORIGINS = {"asked": "as you said", "site": "measured here", "usual": "usual for such cards"}
 _OFTEN = {"asked": "as you said", "assumed": "an assumption: --mtbf gives another"}
 
@@ -28,14 +28,6 @@ def lines(plan: Plan, currency: str, *, explain: bool) -> list[str]:
         _explained(plan) if explain else ["--explain shows each formula and where it is from."],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block).split("\n")
-
-
-def short(value: float) -> str:
-    """`12 B`: three figures and a letter for the thousands."""
-    for size, letter in _MANY:
-        if value >= size:
-            return f"{value / size:.3g} {letter}"
-    return f"{value:.3g}"
 
 
 def _head(plan: Plan) -> str:
@@ -86,16 +78,16 @@ def _time(plan: Plan) -> Iterator[str]:
     hours = speed.hours
     share = speed.mfu.figure.value * 100
     yield (
-        f"{_hours(hours.value)} hours ({_hours(hours.low)} to {_hours(hours.high)}), or"
-        f" {hours.value / 24:,.1f} days, at an MFU of {share:.3g} %"
+        f"{hours_figure(hours.value)} hours ({hours_figure(hours.low)} to"
+        f" {hours_figure(hours.high)}), or {hours.value / 24:,.1f} days, at an MFU of {share:.3g} %"
         f" ({_ORIGINS[speed.mfu.origin]}{_of_jobs(speed.mfu)});"
         f" {short(speed.tokens_per_second)} tokens a second."
     )
     within = plan.within
     if within is not None:
         yield (
-            f"In {_hours(within.hours)} hours: {within.gpus:,} cards, if more of them lost nothing;"
-            f" these cards train on {short(within.tokens)} tokens, or would need an MFU of"
+            f"In {hours_figure(within.hours)} hours: {within.gpus:,} cards, if more of them lost"
+            f" nothing; these cards train on {short(within.tokens)} tokens, or would need an MFU of"
             f" {within.mfu * 100:.3g} %."
         )
 
@@ -116,7 +108,7 @@ def _cost(plan: Plan, currency: str) -> list[str]:
             plain(one.rate.factor_millionths),
             plain(one.work),
             f"{one.waste * 100:.1f} %",
-            _hours(one.hours),
+            hours_figure(one.hours),
             plain(one.expected),
         ]
         for one in plan.cost.offers
@@ -180,10 +172,6 @@ def _gb(figure: Figure) -> str:
 
 def _band(figure: Figure) -> str:
     return "" if figure.low == figure.high else f"{figure.low / GB:,.1f} – {figure.high / GB:,.1f}"
-
-
-def _hours(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _seconds(value: float) -> str:

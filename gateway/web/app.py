@@ -14,6 +14,7 @@ from gateway.brokerclient.port import Broker
 from gateway.config import Settings, assets, load_settings
 from gateway.core.access import Permission
 from gateway.services.environments import load_environments
+from gateway.services.plan import load_cards
 from gateway.services.templates import Catalogue
 from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.web import failures, i18n, show
@@ -38,6 +39,7 @@ from gateway.web.views import (
     health,
     help,
     jobs,
+    plan,
     purse,
     search,
     submissions,
@@ -76,7 +78,7 @@ def create_app(
     i18n.init_i18n(app, settings)
     _init_templates(app, settings)
     failures.init_failures(app)
-    for module in (auth, submit, submissions, jobs, cluster, group, search, help, health):
+    for module in (auth, submit, plan, submissions, jobs, cluster, group, search, help, health):
         app.register_blueprint(module.bp)
     for module in (admin, admin_credit, admin_prices, admin_review, admin_months):
         app.register_blueprint(module.bp)
@@ -105,6 +107,7 @@ def _deps(
         or SocketBroker(settings.broker_socket, timeout_seconds=settings.broker_timeout_seconds),
         catalogue=catalogue or Catalogue.load(settings.template_folders),
         environments=load_environments(settings.environments_file),
+        cards=load_cards(settings.home),
         clock=clock or (lambda: datetime.now(UTC)),
     )
 
@@ -113,6 +116,7 @@ def menu() -> list[tuple[str, str]]:
     """The pages that stand in the head of each page."""
     return [
         ("submit.new", gettext("Submit")),
+        ("plan.index", gettext("Plan")),
         ("jobs.index", gettext("Jobs")),
         ("cluster.index", gettext("Cluster")),
         ("group.index", gettext("Group")),

@@ -9,6 +9,7 @@ from flask import current_app
 
 from gateway.brokerclient.port import Broker
 from gateway.config import Settings
+from gateway.core.planner.cards import Cards
 from gateway.services.environments import Environment
 from gateway.services.templates import Catalogue
 from gateway.store.uow import Begin
@@ -24,6 +25,7 @@ class Deps:
     broker: Broker
     catalogue: Catalogue
     environments: tuple[Environment, ...]
+    cards: Cards
     clock: Callable[[], datetime]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from gateway.core.planner.figures import Source
 
+_MANY = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
+
 
 def _l(text: str) -> str:
     """Marks a text for the catalogue."""
@@ -70,6 +72,18 @@ NOTICES: Mapping[str, str] = {
     "preempted_is_free": _l(
         "Runs in QoS %(qos)s that were preempted are not charged here: it costs less than it says."
     ),
+    "no_template": _l(
+        "No template here trains with %(strategy)s: choose one, or another strategy."
+    ),
+    "no_such_card": _l("No partition that you may use has %(card)s cards: choose one in the form."),
+    "other_cards": _l(
+        "The same number of cards on each node makes %(filled)s cards, not %(asked)s."
+    ),
+    "too_few_nodes": _l("The partition has only %(nodes)s nodes with such cards."),
+    "several_stretches": _l(
+        "It will not end within one time limit: the hours, at the upper end of their band, are"
+        " %(stretches)s such stretches. The job saves, goes back into the queue and resumes."
+    ),
 }
 
 CHANGES: Mapping[str, tuple[str, str]] = {
@@ -96,3 +110,16 @@ SYMBOLS = _l(
     "root, C seconds of a save, M time between interruptions, R of a restart, τ interval, k "
     "copies kept."
 )
+
+
+def short(value: float) -> str:
+    """`12 B`: three figures and a letter for the thousands."""
+    for size, letter in _MANY:
+        if value >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:.3g}"
+
+
+def hours_figure(value: float) -> str:
+    """Three figures, and no fraction of a large number."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

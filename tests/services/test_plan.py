@@ -113,41 +113,6 @@ def _runs(begin, *, preempted, ended, hours):
         b.add_run(begin, job_id, state=state, elapsed_seconds=hours * 3600)
 
 
-def test_the_sites_own_cards_come_on_top(tmp_path):
-    assert load_cards(tmp_path).keys() == load_cards().keys()
-    (tmp_path / "cards.toml").write_text("[cards.a100-80g]\nmeasured_mfu = 0.47\n")
-    assert load_cards(tmp_path)["a100-80g"].measured_mfu == 0.47
-
-
-@pytest.mark.parametrize("text", ["[cards.mine]\nmemory_gb = 1\n", "[cards", "[cards.x]\ny = 1\n"])
-def test_a_wrong_card_file_is_named(tmp_path, text):
-    (tmp_path / "cards.toml").write_text(text)
-    with pytest.raises(BadConfiguration, match=r"cards\.toml"):
-        load_cards(tmp_path)
-
-
-def test_a_card_file_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "cards.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(BadConfiguration, match=r"cards\.toml"):
-        load_cards(tmp_path)
-
-
-def _runs(begin, *, preempted, ended, hours):
-    """Runs in QoS spot, each so many hours long."""
-    with begin() as session:
-        for place in range(preempted + ended):
-            job = b.job(session, slurm_id=5000 + place, qos="spot", state="COMPLETED")
-            b.run(
-                session,
-                job,
-                qos="spot",
-                state="PREEMPTED" if place < preempted else "COMPLETED",
-                start_time=NOW - timedelta(hours=hours),
-                end_time=NOW,
-                elapsed_seconds=hours * 3600,
-            )
-
-
 def test_the_sites_own_preemptions_are_used_where_there_are_enough(priced):
     _runs(priced, preempted=5, ended=15, hours=2)
     (spot,) = planned(priced).cost.interrupted

@@ -142,6 +142,13 @@ def plan(ask: Ask, *, cards: Cards, rates: Sequence[Rate] = (), site: Site = NOT
     )
 
 
+def room(ask: Ask, *, cards: Cards) -> tuple[Card, Memory, Fit]:
+    """Whether it fits, and nothing else: for where somebody types. Refused, with the field."""
+    card, model = find(ask.gpu, cards), _model(ask)
+    needed = memory(model, _setup(ask, card))
+    return card, needed, verdict.fit(needed.total, card)
+
+
 def _model(ask: Ask) -> Model:
     told = (ask.layers, ask.hidden, ask.heads)
     if all(value is None for value in told):
