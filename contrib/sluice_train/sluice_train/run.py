@@ -224,9 +224,10 @@ class Run:
         Nor at once, where the job waited long for its restart: it must get on before it saves.
         """
         seconds = self._settings.save_seconds or math.inf
+        soon = self._now() + SOON * seconds
         if self.resume is None:
-            return self._now() + seconds
-        return max(self.resume.at + seconds, self._now() + SOON * seconds)
+            return soon if self._folder.restart else self._now() + seconds
+        return max(self.resume.at + seconds, soon)
 
     def _ask(self, step: int) -> bool:
         """Ask all ranks at once what each may know: stop, save, still writing, how long a step."""
