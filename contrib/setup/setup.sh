@@ -40,6 +40,8 @@ needs_package npm npm
 if [ "${1:-}" != --run ]; then
     needs_package chromium chromium
     needs_package shellcheck shellcheck
+    needs_package gcc gcc
+    needs_package /usr/include/stdio.h libc6-dev
     needs_package /usr/lib/postgresql postgresql
     needs_package /usr/share/fonts/opentype/noto fonts-noto-cjk
 fi

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from sluice_train.files import RunFolder
 
-KIT_PROGRAMS = Path(__file__).resolve().parents[2] / "bin"
+KIT = Path(__file__).resolve().parents[2]
+KIT_PROGRAMS = f"{KIT / 'bin'}:{KIT / 'lib' / 'bin'}"  # the second is where `pip --target` puts it
 SECONDS_EACH = 20
 CHARACTERS_EACH = 100_000
 ABSENT = "py-spy is neither on the path of this node nor in the kit: no stacks."
@@ -61,7 +62,7 @@ class Stacks:
 
 
 def _stacks(ranks: Sequence[tuple[int, int]]) -> list[str]:
-    spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(KIT_PROGRAMS))
+    spy = shutil.which("py-spy") or shutil.which("py-spy", path=KIT_PROGRAMS)
     if spy is None:
         return [ABSENT]
     if not ranks:
