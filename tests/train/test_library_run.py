@@ -276,6 +276,7 @@ def test_after_a_long_wait_it_does_not_save_at_the_first_step(tmp_path, launch, 
     save(launch(), 5)
     clock.pass_by(10**6)
     run = launch()
+    run.ready()
     clock.pass_by(1)
     assert not run.step(6)
     clock.pass_by(360)
