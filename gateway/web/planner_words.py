@@ -75,6 +75,9 @@ NOTICES: Mapping[str, str] = {
     "no_template": _l(
         "No template here trains with %(strategy)s: choose one, or another strategy."
     ),
+    "shard_yourself": _l(
+        "The script decides how far it divides the model: the template has no field for it."
+    ),
     "no_such_card": _l("No partition that you may use has %(card)s cards: choose one in the form."),
     "other_cards": _l(
         "The same number of cards on each node makes %(filled)s cards, not %(asked)s."

@@ -11,23 +11,24 @@ from gateway.core.planner.cards import Card, Cards
 from gateway.core.planner.figures import Notice, notice
 from gateway.core.planner.hours import SECONDS_AN_HOUR
 from gateway.core.planner.plan import Plan
+from gateway.core.planner.setup import Recompute
 
 # The templates that train so, the plainest first, with their own fields where they have such.
 _ZERO = "deepspeed-zero3"
 _BY_STRATEGY: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "single": (("single-gpu", {}),),
     "ddp": (("ddp", {}),),
-    "zero1": ((_ZERO, {"zero_stage": "1", "offload": "none"}),),
-    "zero2": ((_ZERO, {"zero_stage": "2", "offload": "none"}),),
-    "zero2-offload": ((_ZERO, {"zero_stage": "2", "offload": "optimizer"}),),
-    "zero3": ((_ZERO, {"zero_stage": "3", "offload": "none"}),),
-    "zero3-offload": ((_ZERO, {"zero_stage": "3", "offload": "optimizer"}),),
-    "zero3-offload-all": ((_ZERO, {"zero_stage": "3", "offload": "all"}),),
+    "zero1": ((_ZERO, {"stage": "1", "offload": "none"}),),
+    "zero2": ((_ZERO, {"stage": "2", "offload": "none"}),),
+    "zero2-offload": ((_ZERO, {"stage": "2", "offload": "optimizer"}),),
+    "zero3": ((_ZERO, {"stage": "3", "offload": "none"}),),
+    "zero3-offload": ((_ZERO, {"stage": "3", "offload": "optimizer"}),),
+    "zero3-offload-all": ((_ZERO, {"stage": "3", "offload": "both"}),),
     "fsdp": (("fsdp", {}), ("hf-fsdp", {})),
-    "fsdp-hybrid": (("fsdp", {"sharding": "hybrid"}), ("hf-fsdp", {})),
-    "colossal-gemini": (("colossalai", {"plugin": "gemini"}),),
+    "fsdp-hybrid": (("fsdp", {}), ("hf-fsdp", {})),
+    "colossal-gemini": (("colossalai", {"plugin": "gemini", "offload": "none"}),),
 }
-_CHECKPOINT_HOURS, _LONGEST_INTERVAL = "checkpoint_hours", 168.0
+_LONGEST_INTERVAL = 168.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Filled:
 def fill(plan: Plan, offer: Offer, templates: Collection[str]) -> Filled:
     template, values = template_for(plan.setup.strategy.name, templates)
     notices = [] if template else [notice("no_template", strategy=plan.setup.strategy.name)]
+    if template and plan.setup.strategy.within_node:
+        notices.append(notice("shard_yourself"))
     fields = {"template": template} if template else {}
     place = place_for(plan.card, offer)
     if place is None:
@@ -73,7 +76,7 @@ def fill(plan: Plan, offer: Offer, templates: Collection[str]) -> Filled:
     fields["time_limit"] = format_time_limit(minutes).removeprefix("0-")
     if wanted > minutes:
         notices.append(notice("several_stretches", stretches=math.ceil(wanted / minutes)))
-    return Filled(fields, values | {_CHECKPOINT_HOURS: _interval(plan)}, tuple(notices))
+    return Filled(fields, values | _values(plan), tuple(notices))
 
 
 def template_for(strategy: str, templates: Collection[str]) -> tuple[str | None, dict[str, str]]:
@@ -157,7 +160,13 @@ def _minutes(plan: Plan, place: Place) -> tuple[int, int]:
     return min(wanted, most), wanted
 
 
-def _interval(plan: Plan) -> str:
-    """In hours, to the nearest hundredth."""
+def _values(plan: Plan) -> dict[str, str]:
+    """What a template may ask besides its strategy. The interval in hours, to a hundredth."""
     hours = plan.checkpoint.interval.value / SECONDS_AN_HOUR
-    return f"{min(max(round(hours, 2), 0.05), _LONGEST_INTERVAL):g}"
+    used = plan.setup
+    return {
+        "checkpoint_hours": f"{min(max(round(hours, 2), 0.05), _LONGEST_INTERVAL):g}",
+        "precision": used.precision.value,
+        "micro_batch": str(used.micro_batch),
+        "activation_checkpointing": "true" if used.recompute is Recompute.FULL else "",
+    }

@@ -1,5 +1,6 @@
 """The submit form as it is shown: choices from the offer, values as typed, messages at fields."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 from uuid import uuid4
@@ -21,7 +22,7 @@ from gateway.web.i18n import language
 from gateway.web.messages import Shown, shown
 from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
-from gateway.web.views import choices, earlier, quotebox
+from gateway.web.views import choices, earlier, planfill, quotebox
 
 # While somebody types, an empty field is not yet a mistake.
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
@@ -73,6 +74,8 @@ class FormView:
     general: list[Shown]
     beside: choices.Beside
     quote: quotebox.QuoteView | None
+    plan: str
+    fit: planfill.FitView | None
     noted: tuple[tuple[str, str], ...]
 
 
@@ -83,10 +86,12 @@ def page(
     problems: tuple[FieldProblem, ...] | None = None,
     source: int | None = None,
     estimate: object = None,
+    told: Sequence[str] = (),
 ) -> str:
-    """The whole page. `problems` are those of a refused submit; without, unfinished is fine."""
+    """The whole page. `problems` are those of a refused submit; without, unfinished is fine.
+    `told` stands beneath the notice."""
     shown_form = view(sent, notice=notice, problems=problems, source=source)
-    return render_template("pages/submit.html", form=shown_form, estimate=estimate)
+    return render_template("pages/submit.html", form=shown_form, estimate=estimate, told=told)
 
 
 def view(
@@ -131,6 +136,8 @@ def view(
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
         quote=quotebox.build(seen.reading, offer, template=ask.template),
+        plan=sent.get("plan", ""),
+        fit=planfill.fit(sent.get("plan", ""), ask, seen.reading, offer),
         noted=noted,
     )
 

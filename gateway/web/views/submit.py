@@ -9,7 +9,7 @@ from gateway.services.submit import InvalidAsk
 from gateway.web import sending
 from gateway.web.access import requires
 from gateway.web.texts import gettext
-from gateway.web.views import earlier, formpage
+from gateway.web.views import earlier, formpage, planfill
 
 bp = Blueprint("submit", __name__, url_prefix="/submit")
 
@@ -17,7 +17,12 @@ bp = Blueprint("submit", __name__, url_prefix="/submit")
 @bp.get("")
 @requires(Permission.SUBMIT_JOB)
 def new() -> ResponseReturnValue:
-    """Empty, or with the values of an earlier submission (?from=)."""
+    """Empty, or with the values of an earlier submission (?from=) or of a plan (?plan=)."""
+    planned = planfill.filled(request.args.get("plan", ""))
+    if planned is not None:
+        fields, told = planned
+        notice = gettext("Filled from the plan. Say what runs, and look through the rest.")
+        return formpage.page(fields, notice=notice, told=told)
     source = request.args.get("from", type=int)
     if source is None:
         return formpage.page(MultiDict(earlier.habits()))
