@@ -41,6 +41,8 @@ if [ "${1:-}" != --run ]; then
     needs_package chromium chromium
     needs_package shellcheck shellcheck
     needs_package gcc gcc
+    needs_package rclone rclone
+    needs_package rsync rsync
     needs_package /usr/include/stdio.h libc6-dev
     needs_package /usr/lib/postgresql postgresql
     needs_package /usr/share/fonts/opentype/noto fonts-noto-cjk

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DONE = 10
 BAD_DATASET, PLACE_SILENT, FOLDER_TAKEN, BAD_SETTING = 65, 69, 73, 78
-TRIES, TRY_PAUSE_SECONDS = 3, 3
+TRIES, RETRY_SECONDS = 3, 3.0
 OWN_TRIES = 5
 FRESH_SECONDS = 60
 LAST_UPLOAD_SECONDS = 3600
@@ -146,7 +146,7 @@ def _check_gone(run: RunFolder, holder: str) -> None:
     for _ in range(TRIES - 1):
         if state not in (None, "COMPLETING"):
             break
-        time.sleep(TRY_PAUSE_SECONDS)
+        _pause()
         state = slurm.queue_state(holder)
     if state:
         sentence = f"job {holder} has the run folder {run.path} and is {state.lower()}"
@@ -199,8 +199,12 @@ def _asked(place: Place) -> str | None:
     for _ in range(TRIES - 1):
         with suppress(Failed):
             return newest_there(place)
-        time.sleep(TRY_PAUSE_SECONDS)
+        _pause()
     return newest_there(place)
+
+
+def _pause() -> None:
+    time.sleep(float(os.environ.get("SLUICE_RETRY_SECONDS") or RETRY_SECONDS))
 
 
 def _without_place(run: RunFolder, local: Checkpoint | None, error: str) -> Checkpoint | None:

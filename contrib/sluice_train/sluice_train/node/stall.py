@@ -105,11 +105,12 @@ class Guard:
             self._log_bytes = size
 
     def _note_ranks(self, now: float, seen: Seen) -> None:
-        known = seen.alive is not None and seen.expected is not None
-        short = known and seen.alive < seen.expected  # type: ignore[operator]
-        self._were_all = self._were_all or (known and not short)
-        holds = short and self._were_all
-        self._short_since = _since(self._short_since, now, holds=holds)
+        if seen.alive is None or seen.expected is None:
+            self._short_since = None
+            return
+        short = seen.alive < seen.expected
+        self._were_all = self._were_all or not short
+        self._short_since = _since(self._short_since, now, holds=short and self._were_all)
 
     def _note_save(self, now: float, seen: Seen) -> None:
         if self._saving_since is not None and not seen.saving:
