@@ -20,7 +20,7 @@ def job_key(slurm_id: int, array_job_id: int | None, array_task: int | None) -> 
 def run_of(typed: str | None, *, job_name: str, key: str, array_task: int | None) -> str | None:
     """The run's name: the one that was typed (an element of an array adds its task), else the
     job's name and key. None for what cannot be one folder's name."""
-    run = f"{job_name}-{key}"
+    run = f"{job_name.replace('/', '-')}-{key}"
     if typed:
         run = typed if array_task is None else f"{typed}_{array_task}"
     return run if _RUN.fullmatch(run) and run not in {".", ".."} else None

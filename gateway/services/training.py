@@ -29,6 +29,7 @@ PIECE_BYTES, MOST_PIECES = 256 * 1024, 4  # of one file a turn
 LINGER = timedelta(minutes=10)  # after its end: what a node's file system shows late
 FIRST_SECONDS, SLOWEST_SECONDS = 10.0, 120.0
 _CLOCKS_BEFORE, _CLOCKS_AFTER = timedelta(minutes=1), timedelta(minutes=5)
+_LATE_RESTARTS = 5  # that the poll may not have seen yet
 # No turn of ours makes these better soon.
 _SLOW = frozenset({"file_timeout", "file_outside", "file_not_permitted", "file_not_regular"})
 
@@ -149,7 +150,8 @@ class _Reading:
             return
         folder = runfolder.run_folder(job.working_directory, run)
         since, until = job.submit_time - _CLOCKS_BEFORE, self.now + _CLOCKS_AFTER
-        whose = Whose(key, since.timestamp(), until.timestamp())
+        restarts = job.restarts + _LATE_RESTARTS
+        whose = Whose(key, since.timestamp(), until.timestamp(), restarts)
         self.events = self._lines(folder, runfolder.EVENTS, whose, lines.event)
         if not self.moved and not self.cursors:
             return  # no script of ours has begun there

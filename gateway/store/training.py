@@ -36,6 +36,7 @@ class Followed:
     name: str
     working_directory: str
     node_list: str | None
+    restarts: int
     submit_time: datetime
     active: bool
     end_time: datetime | None
@@ -90,6 +91,7 @@ _DUE = (
         Job.name,
         Job.working_directory,
         Job.node_list,
+        Job.restarts,
         Job.submit_time,
         Job.active,
         Job.end_time,
@@ -283,10 +285,15 @@ def minute_of(row: Any) -> Minute:
 
 
 def _minute_row(one: Minute) -> dict[str, Any]:
+    used = one.utils
     return {
         "at": one.at,
         "last_at": one.last_at,
         "procs": one.procs,
         "expected": one.expected,
+        "util": sum(used) / len(used) if used else None,
+        "util_low": min(used, default=None),
+        "util_high": max(used, default=None),
+        "mem": max((card.mem_max for card in one.cards), default=None),
         "cards": dump(one.cards),
     }

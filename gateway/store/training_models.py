@@ -81,9 +81,17 @@ class TrainingPoint(Base):
 
 
 class TrainingMinute(Base):
-    """A node's cards in a minute: core.training.sums.Minute."""
+    """A node's cards in a minute: core.training.sums.Minute.
+
+    Beside `cards`, what charts ask of many minutes: the use of all, of the least and of the most
+    used card in percent, and the most memory of one card in bytes. The index holds just those, so
+    that a chart of a week on many nodes does not read the cards.
+    """
 
     __tablename__ = "training_minute"
+    __table_args__ = (
+        Index("ix_training_minute_sums", "job_id", "at", "util", "util_low", "util_high", "mem"),
+    )
 
     job_id: Mapped[int] = mapped_column(ForeignKey("job.id"), primary_key=True)
     node: Mapped[str] = mapped_column(primary_key=True)
@@ -91,6 +99,10 @@ class TrainingMinute(Base):
     last_at: Mapped[float] = mapped_column(Double)
     procs: Mapped[int | None] = mapped_column(BigInteger)
     expected: Mapped[int | None] = mapped_column(BigInteger)
+    util: Mapped[float | None] = mapped_column(Double)
+    util_low: Mapped[float | None] = mapped_column(Double)
+    util_high: Mapped[float | None] = mapped_column(Double)
+    mem: Mapped[int | None] = mapped_column(BigInteger)
     cards: Mapped[list[Any]]
 
 

@@ -104,9 +104,15 @@ def _told() -> None:
         sa.Column("last_at", sa.Double(), nullable=False),
         sa.Column("procs", sa.BigInteger(), nullable=True),
         sa.Column("expected", sa.BigInteger(), nullable=True),
+        sa.Column("util", sa.Double(), nullable=True),
+        sa.Column("util_low", sa.Double(), nullable=True),
+        sa.Column("util_high", sa.Double(), nullable=True),
+        sa.Column("mem", sa.BigInteger(), nullable=True),
         sa.Column("cards", sa.JSON(), nullable=False),
         *_of_job("training_minute", "node", "at"),
     )
+    sums = ["job_id", "at", "util", "util_low", "util_high", "mem"]
+    op.create_index("ix_training_minute_sums", "training_minute", sums, unique=False)
 
 
 def _of_job(table: str, *more: str) -> tuple[sa.Constraint, ...]:

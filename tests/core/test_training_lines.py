@@ -11,7 +11,7 @@ from gateway.core.runfolder import job_key, node_of, run_folder, run_of, telemet
 from gateway.core.training import sums
 from gateway.core.training.lines import MAX_LINE_BYTES, Whose, event, metric, sample, split
 
-MINE = Whose(key="120_3", since=1000.0, until=2000.0)
+MINE = Whose(key="120_3", since=1000.0, until=2000.0, restarts=9)
 
 
 def line(**facts: Any) -> str:
@@ -44,7 +44,7 @@ def test_an_event_with_its_facts() -> None:
         line(kind="saved", at=True),
         line(kind="saved", at=float("nan")),
         line(kind="saved", restart=-1),
-        line(kind="saved", restart=10**6),
+        line(kind="saved", restart=10),
         line(kind="saved").replace("1500.0", "1" + "0" * 3000),
         line(kind="saved").replace("1500.0", "1e999"),
         line(kind="paid", amount=5),
@@ -127,7 +127,9 @@ def test_whatever_the_pieces_each_line_is_read_once(lines: list[str], piece: int
 
 METRICS = st.lists(
     st.builds(
-        lambda at, step: metric(line(at=at, step=step, loss=1.0, tokens=3), Whose("120_3", 0, 1e9)),
+        lambda at, step: metric(
+            line(at=at, step=step, loss=1.0, tokens=3), Whose("120_3", 0, 1e9, 0)
+        ),
         st.floats(min_value=1000, max_value=9000),
         st.integers(min_value=0, max_value=99),
     )
@@ -162,14 +164,7 @@ def test_a_minute_of_a_node() -> None:
         2,
     )
     assert sums.load(sums.dump(minute.cards)) == minute.cards
-    assert minute.is_idle
-    assert sums.idle_minutes({"a": [minute]}) == [(1500.0, 1560.0)]
-
-
-def test_a_node_without_cards_is_never_idle() -> None:
-    [minute] = sums.minutes([one for one in [sample(line(cards=[]), MINE)] if one]).values()
-    assert not minute.is_idle
-    assert sums.idle_minutes({"a": [minute]}) == []
+    assert minute.utils == [2.0]
 
 
 def test_where_a_run_folder_is() -> None:
@@ -180,6 +175,7 @@ def test_where_a_run_folder_is() -> None:
     assert job_key(125, 120, 3) == "120_3"
     assert run_of(None, job_name="train", key="120_3", array_task=3) == "train-120_3"
     assert run_of("long", job_name="train", key="120_3", array_task=3) == "long_3"
+    assert run_of(None, job_name="a/b", key="7", array_task=None) == "a-b-7"
     assert run_folder("/home/a/", "long") == "/home/a/sluice-runs/long"
 
 

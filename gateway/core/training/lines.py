@@ -14,7 +14,7 @@ MOST_CARDS = 64
 LONGEST_TEXT = 300
 _LARGEST = 2**53  # beyond it a JSON number is not exact
 _LARGEST_FLOAT = 1e30
-_MOST_RESTARTS = 10_000
+_MOST_COUNT = 2**40  # tokens of one line; sums of millions of lines still fit a database's number
 
 SIGNS = ("ranks", "steps", "log", "cards")
 RULES = ("nothing", "hold", "requeue")
@@ -53,11 +53,12 @@ _FLAGS = frozenset({"ok", "loaded"})
 @dataclass(frozen=True, slots=True)
 class Whose:
     """Which lines are the job's: those with its key, from its submit until now (seconds since
-    1970, with room for clocks that differ)."""
+    1970, with room for clocks that differ), of no more restarts than it can have had."""
 
     key: str
     since: float
     until: float
+    restarts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,8 @@ def metric(line: str, whose: Whose) -> Metric | None:
         restart=found["restart"],
         step=step,
         loss=_number(found.get("loss"), signed=True),
-        tokens=_rounded(found.get("tokens")),
-        samples=_rounded(found.get("samples")),
+        tokens=_rounded(found.get("tokens"), most=_MOST_COUNT),
+        samples=_rounded(found.get("samples"), most=_MOST_COUNT),
         seconds=_number(found.get("seconds")),
         peak_bytes=_rounded(found.get("peak_bytes")),
     )
@@ -177,7 +178,7 @@ def _read(line: str, whose: Whose) -> dict[str, Any] | None:
     at, restart = _number(found.get("at")), _whole(found.get("restart", 0))
     if at is None or not whose.since <= at <= whose.until:
         return None
-    if restart is None or restart > _MOST_RESTARTS:
+    if restart is None or restart > whose.restarts:
         return None
     return {**found, "at": at, "restart": restart}
 
@@ -226,10 +227,10 @@ def _number(value: object, *, signed: bool = False) -> float | None:
     return found
 
 
-def _rounded(value: object) -> int | None:
+def _rounded(value: object, *, most: int = _LARGEST) -> int | None:
     """Counts that a script may give as 12.0."""
     found = _number(value)
-    return None if found is None or found > _LARGEST else round(found)
+    return None if found is None or found > most else round(found)
 
 
 def _whole(value: object, *, signed: bool = False) -> int | None:

@@ -1,12 +1,13 @@
 """Metrics and telemetry in sums of seconds and minutes: a line each second for a week is 600,000
 lines, and a chart has 300 places. Sums can be added to, whatever comes in which piece."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.core.training.lines import Card, Metric, Sample
 
 FINE_SECONDS, COARSE_SECONDS = 5, 60
+IDLE_PERCENT = 5.0  # a process that only waits still shows a percent or two
 FINE_FOR_SECONDS = 3600  # a short run is looked at closely; a long one has many minutes
 
 
@@ -63,18 +64,14 @@ class Minute:
     cards: tuple[CardMinute, ...]
 
     @property
-    def is_idle(self) -> bool:
-        """No card did anything; False where nobody looked at a card."""
-        seen = [card.util for card in self.cards if card.util is not None]
-        return bool(seen) and max(seen) < IDLE_PERCENT
-
-
-IDLE_PERCENT = 5.0  # a process that only waits still shows a percent or two
+    def utils(self) -> list[float]:
+        """Percent, a card each; without the cards that nobody looked at."""
+        return [card.util for card in self.cards if card.util is not None]
 
 
 def place(at: float, began: float) -> int:
     """The beginning of the sum that a metric belongs to; `began` is the first metric of the job."""
-    wide = FINE_SECONDS if at - began < FINE_FOR_SECONDS else COARSE_SECONDS
+    wide = FINE_SECONDS if 0 <= at - began < FINE_FOR_SECONDS else COARSE_SECONDS
     return int(at) // wide * wide
 
 
@@ -153,16 +150,6 @@ def load(rows: Sequence[Sequence[float]]) -> tuple[CardMinute, ...]:
     )
 
 
-def idle_minutes(nodes: Mapping[str, Sequence[Minute]]) -> list[tuple[float, float]]:
-    """The minutes in which no card of any node that told of itself did anything, in order."""
-    busy: dict[int, bool] = {}
-    for minutes_of in nodes.values():
-        for minute in minutes_of:
-            if minute.cards:
-                busy[minute.at] = busy.get(minute.at, False) or not minute.is_idle
-    return [(float(at), float(at + 60)) for at in sorted(busy) if not busy[at]]
-
-
 def _point(line: Metric, at: int) -> Point:
     return Point(
         restart=line.restart,
@@ -211,4 +198,4 @@ def _join(one: CardMinute, other: CardMinute) -> CardMinute:
 
 
 def _at_most(value: int) -> int:
-    return min(value, 2**62)  # what a database's whole number holds
+    return min(value, 2**40)
