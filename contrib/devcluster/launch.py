@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from contrib.devcluster import diagnosis, network, processes, slurmconf, state
+from contrib.devcluster import diagnosis, kit, network, processes, slurmconf, state
 from contrib.devcluster.commands import Say
 from contrib.devcluster.errors import DevclusterError
 from contrib.devcluster.paths import CHECKOUT, GUEST
@@ -22,9 +22,11 @@ def launch(folders: Folders, site: Site, root: Path, cache: Path, say: Say) -> R
     """Start everything; returns when a job can run. The caller cleans up after a failure."""
     envs = cache / "envs"
     envs.mkdir(parents=True, exist_ok=True)
+    libraries = kit.ensure(cache, root, say)
     link = network.reserve(folders.home, cache)
     write_files(folders, site, link)
-    record = _start(folders, root, envs, link)
+    kit.copy_package(folders.cluster / "kit")
+    record = _start(folders, root, (envs, libraries), link)
     state.write(folders.record, record)
     network.hand_over(link, record.init.pid)
     _wait(folders, record, say)
@@ -55,9 +57,9 @@ def write_files(folders: Folders, site: Site, link: network.Link) -> None:
     (folders.etc / "plan.json").write_text(json.dumps(plan))
 
 
-def _start(folders: Folders, root: Path, envs: Path, link: network.Link) -> Record:
+def _start(folders: Folders, root: Path, shared: tuple[Path, Path], link: network.Link) -> Record:
     words: list[str | Path] = ["unshare", *NAMESPACES, "sh", GUEST / "enter.sh"]
-    words += [root, folders.cluster, CHECKOUT / "gateway", envs]
+    words += [root, folders.cluster, CHECKOUT / "gateway", *shared]
     with (folders.log / "init.out").open("w") as output:
         unshare = subprocess.Popen(
             words,

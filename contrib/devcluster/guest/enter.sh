@@ -1,9 +1,9 @@
 #!/bin/sh
-# enter.sh ROOT STATE GATEWAY ENVS
+# enter.sh ROOT STATE GATEWAY ENVS KIT_LIBRARIES
 # The first process of the instance's namespaces: puts the file system together and becomes init.
 # Changes go to memory, so the cached root file system stays as it was built and ends with us.
 set -eu
-root=$1 state=$2 gateway=$3 envs=$4
+root=$1 state=$2 gateway=$3 envs=$4 libraries=$5
 new=$state/mnt
 mount -t tmpfs -o mode=755 tmpfs "$new"
 mkdir "$new/upper" "$new/work" "$new/root"
@@ -48,6 +48,13 @@ bind "$envs" "$new/opt/envs"
 mount -o remount,bind,ro "$new/opt/envs"
 bind "$gateway" "$new/opt/sluice/gateway"
 mount -o remount,bind,ro "$new/opt/sluice/gateway"
+bind "$state/kit" "$new/opt/sluice/kit"
+# people cannot write there, and a job should not compile it at each start
+chroot "$new" python3 -m compileall -q /opt/sluice/kit/sluice_train
+mount -o remount,bind,ro "$new/opt/sluice/kit"
+bind "$libraries" "$new/opt/sluice/kit/lib"
+mount -o remount,bind,ro "$new/opt/sluice/kit/lib"
+ln -s /opt/sluice/kit/lib/bin/rclone "$new/usr/local/bin/rclone"
 # the machine's own tree goes out of sight, and with it every way back to it
 mkdir "$new/.machine"
 cd "$new"
