@@ -14,6 +14,7 @@ from gateway.core.training.sums import IDLE_PERCENT, CardMinute, Point, load
 from gateway.store import money_models as mm
 from gateway.store import training_models as tm
 from gateway.store.models import Job, Person, Run, Submission, table_of
+from gateway.store.queries.jobs import JobRow
 from gateway.store.upsert import chunks
 
 MOST_JOBS = 20  # of one run: the newest
@@ -33,21 +34,8 @@ _HOW: Mapping[str, Any] = {
 class LinkedJob:
     """A job of the same run: of the same person, run name and working folder."""
 
-    id: int
-    slurm_id: int
-    array_job_id: int | None
-    array_task: int | None
-    name: str
-    state: str
-    active: bool
-    submit_time: datetime
+    row: JobRow
     last_submit_time: datetime
-    eligible_time: datetime | None
-    start_time: datetime | None
-    end_time: datetime | None
-    gpus: int
-    gpu_type: str | None
-    restarts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +101,7 @@ def brief(session: Session, job_id: int, *, saves: int = 200) -> Brief | None:
 def linked(session: Session, job_id: int) -> tuple[str | None, tuple[LinkedJob, ...]]:
     """The run's name that was typed, and its jobs, the oldest first. A job without a name is a
     run of its own."""
-    columns = [getattr(Job, name) for name in LinkedJob.__slots__]
+    columns = [*(getattr(Job, name) for name in JobRow.__dataclass_fields__), Job.last_submit_time]
     own = session.execute(
         select(
             Submission.run, Submission.person_id, Job.working_directory, Job.array_task, Job.user
@@ -132,7 +120,7 @@ def linked(session: Session, job_id: int) -> tuple[str | None, tuple[LinkedJob, 
             .where(Job.working_directory == own[2], Job.user == own[4], task)
         )
     rows = session.execute(query.order_by(Job.submit_time.desc(), Job.id.desc()).limit(MOST_JOBS))
-    found = [LinkedJob(*tuple(row)) for row in rows]
+    found = [LinkedJob(JobRow(*tuple(row)[:-1]), row[-1]) for row in rows]
     return own[0] if own else None, tuple(reversed(found))
 
 
