@@ -1,12 +1,13 @@
 """The parts of the development cluster that need neither root nor Slurm."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from contrib.devcluster import apt, diagnosis, downloads, host, pipview, slurmconf, trees
+from contrib.devcluster import apt, diagnosis, downloads, host, kit, pipview, slurmconf, trees
 from contrib.devcluster import site as sites
 from contrib.devcluster.errors import DevclusterError
 from contrib.devcluster.paths import SITE_FILE
@@ -133,3 +134,15 @@ def test_an_installed_package_says_where_the_cluster_is(
     monkeypatch.setattr(command, "CHECKOUT", tmp_path)
     result = CliRunner().invoke(command.cluster, ["status"])
     assert "belongs to the source checkout" in result.output
+
+
+def test_the_kits_copy_can_be_read_by_everybody(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        kit.copy_package(tmp_path / "kit")
+    finally:
+        os.umask(before)
+    package = tmp_path / "kit" / "sluice_train"
+    assert (package / "node" / "__main__.py").stat().st_mode & 0o777 == 0o644
+    assert (package / "node").stat().st_mode & 0o777 == 0o755
+    assert not list(package.rglob("__pycache__"))

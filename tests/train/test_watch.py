@@ -42,8 +42,11 @@ class Watched:
         self.started.append(process)
         return process
 
-    def rank(self, number: int | None, *, job: str = "", code: str = HANGS) -> int:
+    def rank(
+        self, number: int | None, *, job: str = "", at: str = "a100-1", code: str = HANGS
+    ) -> int:
         environment = {"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": job or self.node.job}
+        environment["SLURMD_NODENAME"] = at
         if number is not None:
             environment["LOCAL_RANK"] = str(number)
         process = subprocess.Popen(
@@ -100,8 +103,15 @@ def test_a_line_holds_this_jobs_cards_and_no_others(watched: Watched) -> None:
     assert (line["procs"], line["expected"]) == (0, None)
     assert line["cards"] == [
         {
-            "i": at, "uuid": uuid(at), "util": 90 + at, "mem": 10**9 * (at + 1),
-            "mem_total": 85_899_345_920, "power": 301.5, "clock": 1410, "ecc": at, "procs": 1,
+            "i": at,
+            "uuid": uuid(at),
+            "util": 90 + at,
+            "mem": 10**9 * (at + 1),
+            "mem_total": 85_899_345_920,
+            "power": 301.5,
+            "clock": 1410,
+            "ecc": at,
+            "procs": 1,
         }
         for at in (4, 5)
     ]
@@ -184,10 +194,11 @@ def test_a_rank_that_dies_is_missed_and_its_children_do_not_stand_in(watched: Wa
     watched.rank(2)
     watched.rank(None)
     watched.rank(5, job="1")
+    watched.rank(6, at="a100-2")
     watched.line(lambda line: (line["procs"], line["expected"]) == (3, 3))
     os.kill(lost, signal.SIGKILL)  # and nobody has buried it yet
     watched.line(lambda line: (line["procs"], line["expected"]) == (2, 3))
-    looked = JobProcesses(watched.node.job)
+    looked = JobProcesses(watched.node.job, "a100-1")
     looked.look()
     assert len(looked.ranks) == 3
     assert [rank for rank, _ in looked.rank_heads()] == [0, 2]

@@ -26,10 +26,12 @@ class JobProcesses:
     Most of a node's processes are not the job's: those are remembered and not read again.
     """
 
-    def __init__(self, job: str, proc: Path = PROC) -> None:
+    def __init__(self, job: str, node: str = "", proc: Path = PROC) -> None:
+        """`node`: as Slurm names it; where several of its nodes are one machine, only this one."""
         self.pids: set[int] = set()
         self.ranks: dict[int, int] = {}
         self._job = b"\0SLURM_JOB_ID=" + job.encode() + b"\0"
+        self._node = node.encode()
         self._proc = proc
         self._strangers: dict[int, _Stranger] = {}
         self._ourselves = {os.getpid(), os.getppid()}
@@ -71,12 +73,17 @@ class JobProcesses:
             return False
         if self._job not in environment:  # also a zombie's, which is empty
             return False
+        if self._node and _value(environment, b"SLURMD_NODENAME") not in (b"", self._node):
+            return False
         self.pids.add(pid)
-        _, _, after = environment.partition(b"\0LOCAL_RANK=")
-        number = after.partition(b"\0")[0]
+        number = _value(environment, b"LOCAL_RANK")
         if number.isdigit():
             self.ranks[pid] = int(number)
         return True
+
+
+def _value(environment: bytes, name: bytes) -> bytes:
+    return environment.partition(b"\0" + name + b"=")[2].partition(b"\0")[0]
 
 
 def _parent(proc: Path, pid: int) -> int:

@@ -109,7 +109,9 @@ class Watch:
         self._alone = _number(environment, "SLUICE_WATCH_ALONE", ALONE_SECONDS)
         self._per_node = int(_number(environment, "NPROC_PER_NODE", 0)) or None
         self._cards = cards
-        self._processes = JobProcesses(environment.get("SLURM_JOB_ID", ""))
+        self._processes = JobProcesses(
+            environment.get("SLURM_JOB_ID", ""), environment.get("SLURMD_NODENAME", "")
+        )
         self._stacks = Stacks(self._run, self._node)
         self._parent = os.getppid()
         self._ranks_seen = False
