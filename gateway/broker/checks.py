@@ -69,6 +69,8 @@ def _check_numbers(request: m.SubmitRequest) -> None:
     _require(0 <= request.gpus_per_node <= 1024, "invalid_gres")
     _require(1 <= request.cpus_per_task <= 65000, "invalid_cpu_count")
     _require(1 <= request.time_limit_minutes < 2**31, "invalid_time_limit")
+    if request.after_ok is not None:
+        _require(1 <= request.after_ok < 2**32, "invalid_dependency")
     if request.memory_mb_per_node is not None:
         _require(1 <= request.memory_mb_per_node < 2**40, "invalid_memory")
 

@@ -189,6 +189,8 @@ def description(account: Account, request: m.SubmitRequest) -> dict[str, Any]:
         fields["memory_per_node"] = request.memory_mb_per_node
     if request.signal is not None:
         fields["signal"] = checks.parse_signal(request.signal)
+    if request.after_ok is not None:
+        fields["dependencies"] = f"afterok:{request.after_ok}"
     return fields
 
 

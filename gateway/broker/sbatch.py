@@ -69,4 +69,6 @@ def arguments(request: m.SubmitRequest) -> list[str]:
         words.append(f"--gpus-per-node={kind}{request.gpus_per_node}")
     if request.memory_mb_per_node is not None:
         words.append(f"--mem={request.memory_mb_per_node}M")
+    if request.after_ok is not None:
+        words.append(f"--dependency=afterok:{request.after_ok}")
     return words

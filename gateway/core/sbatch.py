@@ -140,6 +140,8 @@ class JobFields(Protocol):
     def requeue(self) -> bool: ...
     @property
     def signal(self) -> str | None: ...
+    @property
+    def after_ok(self) -> int | None: ...
 
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}"
@@ -159,6 +161,7 @@ _VALUES = {
     "output": r"[\w./%+=@,:-]{1,4000}",
     "open-mode": r"append|truncate",
     "signal": r"(?:[BR]{1,2}:)?(?:[A-Z]{2,8}[0-9]?|[1-9][0-9]?)(?:@[0-9]{1,5})?",
+    "dependency": r"afterok:[1-9][0-9]{0,9}",
 }
 _SWITCHES = frozenset({"requeue", "no-requeue"})
 
@@ -205,8 +208,21 @@ def directives(spec: JobFields) -> tuple[str, ...]:
         directive("open-mode", "append" if spec.append_output else "truncate"),
         directive("requeue" if spec.requeue else "no-requeue"),
         None if spec.signal is None else directive("signal", spec.signal),
+        None if spec.after_ok is None else _after(spec.after_ok),
     ]
     return tuple(line for line in lines if line is not None)
+
+
+def after(script: str, job_id: int) -> str:
+    """A rendered script with the line that lets it start only after `job_id` has ended well."""
+    shebang, _, rest = script.partition("\n")
+    lines = rest.split("\n")
+    count = next(n for n, line in enumerate(lines) if not line.startswith("#SBATCH"))
+    return "\n".join([shebang, *lines[:count], _after(job_id), *lines[count:]])
+
+
+def _after(job_id: int) -> str:
+    return directive("dependency", f"afterok:{job_id}")
 
 
 @dataclass(frozen=True, slots=True)

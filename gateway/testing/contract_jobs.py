@@ -107,6 +107,37 @@ class SubmitContract(Steps):
                 site.broker.submit(request(site.cast, working_directory=folder))
 
 
+class AfterContract(Steps):
+    """A job that may start only when another has ended well."""
+
+    def test_it_waits_for_the_other_and_then_runs(self, site: ContractSite) -> None:
+        first = self.running(site)
+        second = site.broker.submit(request(site.cast, after_ok=first.job_id))
+        site.until(lambda: self._reason(site, second) == "Dependency", WAIT_SECONDS)
+        site.end(first.job_id)
+        self.wait_for(site, first, "COMPLETED")
+        self.wait_for(site, second, "RUNNING", seconds=2 * WAIT_SECONDS)
+        self.cancel(site, second)
+
+    def test_it_never_runs_when_the_other_has_failed(self, site: ContractSite) -> None:
+        first = self.running(site)
+        second = site.broker.submit(request(site.cast, after_ok=first.job_id))
+        site.broker.cancel(first.job_id, user=site.cast.user)
+        self.wait_for(site, first, "CANCELLED")
+        site.until(
+            lambda: self._reason(site, second) == "DependencyNeverSatisfied", 2 * WAIT_SECONDS
+        )
+        self.cancel(site, second)
+
+    def test_a_job_that_is_not_there_cannot_be_waited_for(self, site: ContractSite) -> None:
+        with refused("invalid_dependency"):
+            site.broker.submit(request(site.cast, after_ok=999_999))
+
+    def _reason(self, site: ContractSite, job: m.AcceptedJob) -> str | None:
+        found = find_job(site.broker, job.job_id)
+        return found.reason if found is not None and found.state == "PENDING" else None
+
+
 class ActContract(Steps):
     """Acts on jobs that exist."""
 

@@ -7,7 +7,12 @@ import re
 from datetime import timedelta
 
 from gateway.testing.contract_gate import GateContract
-from gateway.testing.contract_jobs import AccountingContract, ActContract, SubmitContract
+from gateway.testing.contract_jobs import (
+    AccountingContract,
+    ActContract,
+    AfterContract,
+    SubmitContract,
+)
 from gateway.testing.contract_steps import (
     Cast,
     ContractSite,
@@ -145,6 +150,12 @@ class SiteContract(Steps):
 
 
 class BrokerContract(
-    SubmitContract, ActContract, FileContract, AccountingContract, SiteContract, GateContract
+    SubmitContract,
+    AfterContract,
+    ActContract,
+    FileContract,
+    AccountingContract,
+    SiteContract,
+    GateContract,
 ):
     """All of it."""

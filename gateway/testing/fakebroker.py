@@ -153,6 +153,8 @@ class FakeBroker(FakeGate):
             code = f"folder_{folder.problem or 'not_permitted'}"
             raise BrokerRefused(request.working_directory, code=code)
         self._require_submit_room(request)
+        if request.after_ok is not None and request.after_ok not in self.jobs:
+            raise BrokerRefused(str(request.after_ok), code="invalid_dependency")
         job = self._new_job(request, job_id=self._next_id)
         self._next_id += 1
         found = fakejobs.queue_job(job)
@@ -169,6 +171,7 @@ class FakeBroker(FakeGate):
             submit=self.now,
             eligible=self.now,
             time_limit_minutes=request.time_limit_minutes,
+            waits_for=None if request.after_ok is None else "Dependency",
         )
 
     def _check(self, request: m.SubmitRequest) -> None:

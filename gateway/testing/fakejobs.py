@@ -31,6 +31,7 @@ class FakeJob:
     exit_signal: int | None = None
     held_by_admin: bool = False
     over_run_minutes: bool = False
+    waits_for: str | None = None  # Dependency, or DependencyNeverSatisfied
     runs: list[m.RunRecord] = field(default_factory=list)
 
     @property
@@ -46,6 +47,8 @@ class FakeJob:
             return None
         if self.eligible is None:
             return "JobHeldAdmin" if self.held_by_admin else "JobHeldUser"
+        if self.waits_for is not None:
+            return self.waits_for
         return "AssocGrpGRESRunMinutes" if self.over_run_minutes else "Resources"
 
 
@@ -54,6 +57,10 @@ def start_what_fits(
 ) -> None:
     """By QoS priority, then age. A smaller one may pass a larger one, as with backfill."""
     waiting = [job for job in jobs if job.state == "PENDING" and job.eligible is not None]
+    known = {job.job_id: job for job in jobs}
+    for job in waiting:
+        _look_at_dependency(job, known, now)
+    waiting = [job for job in waiting if job.waits_for is None]
     waiting.sort(key=lambda job: (-site.priority(job.request.qos), job.submit, job.job_id))
     for job in waiting:
         partition = site.partition(job.request.partition)
@@ -66,6 +73,19 @@ def start_what_fits(
         if len(free) >= job.request.nodes and _group_has_room(site, job, jobs):
             job.state, job.start = "RUNNING", now
             job.nodes = tuple(free[: job.request.nodes])
+
+
+def _look_at_dependency(job: FakeJob, known: Mapping[int, FakeJob], now: datetime) -> None:
+    """Eligible from when the other has ended well; never, when it has ended otherwise."""
+    if job.request.after_ok is None:
+        return
+    other = known.get(job.request.after_ok)
+    waited = job.waits_for is not None
+    ended_well = other is None or other.state == "COMPLETED"
+    never = other is not None and other.ended and not ended_well
+    job.waits_for = None if ended_well else f"Dependency{'NeverSatisfied' if never else ''}"
+    if waited and ended_well:
+        job.eligible = now
 
 
 def end_run(job: FakeJob, state: str, now: datetime, *, code: int = 0, signal: int = 0) -> None:

@@ -34,6 +34,7 @@ class SubmitRequest:
     requeue: bool = True
     append_output: bool = True
     signal: str | None = None  # as sbatch takes it: B:USR1@120
+    after_ok: int | None = None  # the job that must have ended well before this one may start
 
 
 @dataclass(frozen=True, slots=True)
