@@ -31,12 +31,13 @@ PAUSE_SECONDS = 30.0
 PARENT_SECONDS = 2.0
 STACKS_SECONDS = 20.0
 STALE_LOOKS = 6  # of `watch`, after which a node's telemetry is no news
+SHORTEST_STALE_SECONDS = 10.0
 ACTING_RULES = ("hold", "requeue")
 
 
 def main(argv: list[str]) -> int:  # noqa: ARG001
     """0, whatever happened."""
-    halt = Halt()
+    halt, parent = Halt(), os.getppid()
 
     def end(_signal: int, _frame: FrameType | None) -> None:
         # Not in the handler itself: it may have interrupted what holds the same lock.
@@ -51,11 +52,11 @@ def main(argv: list[str]) -> int:  # noqa: ARG001
     uploads = _uploads(run, halt, os.environ)
     try:
         with suppress(Halted):
-            _guarded(run, halt, os.environ)
+            _guarded(run, halt, os.environ, parent=parent)
     except (OSError, ValueError) as error:
         print(f"sluice: the guard against stalls ended: {error}", file=sys.stderr)
         with suppress(Halted):
-            _wait_for_parent(halt)
+            _wait_for_parent(halt, parent)
     halt.now()
     if uploads is not None:
         uploads.join(timeout=5)
@@ -79,7 +80,7 @@ def _uploads(run: RunFolder, halt: Halt, given: Mapping[str, str]) -> threading.
     return thread
 
 
-def _guarded(run: RunFolder, halt: Halt, given: Mapping[str, str]) -> None:
+def _guarded(run: RunFolder, halt: Halt, given: Mapping[str, str], *, parent: int) -> None:
     """Look every few seconds until the batch script is gone. Halted; ValueError, OSError."""
     every = _seconds(given, "SLUICE_GUARD_SECONDS", LOOK_SECONDS)
     watched = _seconds(given, "SLUICE_WATCH_SECONDS", 10.0)
@@ -88,9 +89,9 @@ def _guarded(run: RunFolder, halt: Halt, given: Mapping[str, str]) -> None:
         run,
         nodes=whole("SLURM_NNODES", 1, given),
         log=log if log and log.is_file() else None,
-        stale=STALE_LOOKS * max(watched, every),
+        stale=max(SHORTEST_STALE_SECONDS, STALE_LOOKS * watched),
     )
-    guard, parent = Guard(Limits.of_environment(given)), os.getppid()
+    guard = Guard(Limits.of_environment(given))
     rule = given.get("SLUICE_ON_STALL") or "nothing"
     looked = 0.0
     while os.getppid() == parent:
@@ -132,8 +133,7 @@ def _take_stacks(run: RunFolder, halt: Halt) -> None:
         halt.pause(0.5)
 
 
-def _wait_for_parent(halt: Halt) -> None:
-    parent = os.getppid()
+def _wait_for_parent(halt: Halt, parent: int) -> None:
     while os.getppid() == parent:
         halt.pause(PARENT_SECONDS)
 
