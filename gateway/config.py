@@ -4,6 +4,7 @@ Every problem is reported at once, so that nobody mends a file line by line.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from gateway.errors import BadConfiguration
 # A submission is claimed for three minutes: both time-outs together must be well below that.
 LONGEST_CALL_SECONDS = 60
 GATE_MODES = ("off", "watch", "enforce")
+NODE_KIT = "/opt/sluice/kit"
+_NODE_PATH = re.compile(r"/[\w./+=@,-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Settings:
     behind_tls: bool
     template_folders: tuple[Path, ...]
     environments_file: Path
+    node_kit: str  # a path on the nodes, empty where they have none
     site_name: str
     currency: str
     bill_suspended: bool
@@ -95,6 +99,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         behind_tls=reader.flag("behind_tls", default=False),
         template_folders=(assets() / "sbatch_templates", home / "sbatch_templates"),
         environments_file=Path(reader.text("environments_file", str(home / "environments.toml"))),
+        node_kit=reader.node_path("node_kit", NODE_KIT),
         site_name=reader.text("site_name", "Sluice"),
         currency=reader.text("currency", "CNY"),
         bill_suspended=reader.flag("bill_suspended", default=False),
@@ -174,6 +179,12 @@ class _Reader:
         if raw not in among:
             self._problems.append(f"{name}: {raw!r} is none of {', '.join(among)}")
             return default
+        return raw
+
+    def node_path(self, name: str, default: str) -> str:
+        raw = self.text(name, default)
+        if raw and not _NODE_PATH.fullmatch(raw):
+            self._problems.append(f"{name}: {raw!r} is no absolute path of plain characters")
         return raw
 
     def zone(self, name: str, default: str) -> ZoneInfo:

@@ -114,7 +114,7 @@ def _broker(found: Settings) -> Iterator[Finding]:
 
 
 def _templates(found: Settings) -> Iterator[Finding]:
-    catalogue = Catalogue.load(found.template_folders)
+    catalogue = Catalogue.load(found.template_folders, kit=found.node_kit)
     yield Finding(f"{len(tuple(catalogue.all()))} job templates")
     for problem in catalogue.problems:
         yield Finding(

@@ -22,7 +22,7 @@ def list_templates() -> None:
         settings = load_settings()
     except BadConfiguration as error:
         raise click.ClickException(str(error)) from error
-    catalogue = Catalogue.load(settings.template_folders)
+    catalogue = Catalogue.load(settings.template_folders, kit=settings.node_kit)
     for found in catalogue.all():
         click.echo(f"{found.name}\t{found.manifest.title.en}\t{found.folder}")
     for problem in catalogue.problems:

@@ -2,40 +2,28 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
+from gateway.core.answers import BadValue, clean
 from gateway.core.manifest import (
     RESERVED,
-    BadValue,
+    ArrayRule,
     Choice,
     Field,
     FieldKind,
     GpuRule,
     Manifest,
-    Range,
     Resources,
     SbatchOptions,
-    Text,
-    clean,
+    Section,
 )
+from gateway.core.manifest_reader import Fault, Reader
 from gateway.errors import GatewayError
 
 _FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 _SIGNAL = re.compile(r"B:(?:USR1|USR2|TERM)@[1-9][0-9]{0,4}")
-_Kind = TypeVar("_Kind", bound=StrEnum)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something wrong in a file of a template. `line` is None where TOML gives none."""
-
-    line: int | None
-    code: str
-    text: str
 
 
 class BadManifest(GatewayError):
@@ -48,27 +36,47 @@ class BadManifest(GatewayError):
         self.faults = faults
 
 
-def parse_manifest(text: str) -> Manifest:
-    """Read a manifest; raises BadManifest with every fault and its line where one is known."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"at line (\d+)", str(error))
-        line = int(place[1]) if place else None
-        raise BadManifest((Fault(line, "manifest_syntax", str(error)),)) from error
-    reader = _Reader(text)
-    manifest = _manifest(reader, document)
+def parse_manifest(
+    text: str, field_sets: Mapping[str, tuple[Field, ...]] = MappingProxyType({})
+) -> Manifest:
+    """Read a manifest; raises BadManifest with every fault and its line where one is known.
+
+    `field_sets` are what it may add to its own fields, by name.
+    """
+    reader = Reader(text)
+    manifest = _manifest(reader, _document(text), field_sets)
     if reader.faults:
         raise BadManifest(tuple(reader.faults))
     return manifest
 
 
-def _manifest(read: "_Reader", document: Mapping[str, object]) -> Manifest:
-    read.known(document, "", {"name", "title", "summary", "resources", "sbatch", "fields"})
-    fields = tuple(
-        _field(read, table, number)
-        for number, table in enumerate(read.tables(document, "fields"), start=1)
-    )
+def parse_field_set(text: str) -> tuple[Field, ...]:
+    """Fields that several templates share; raises BadManifest."""
+    reader, document = Reader(text), _document(text)
+    reader.known(document, "", {"fields"})
+    fields = _fields(reader, document)
+    if reader.faults:
+        raise BadManifest(tuple(reader.faults))
+    return fields
+
+
+def _document(text: str) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line (\d+)", str(error))
+        line = int(place[1]) if place else None
+        raise BadManifest((Fault(line, "manifest_syntax", str(error)),)) from error
+
+
+def _manifest(
+    read: Reader,
+    document: Mapping[str, object],
+    field_sets: Mapping[str, tuple[Field, ...]],
+) -> Manifest:
+    keys = {"name", "title", "summary", "field_sets", "resources", "sbatch", "fields"}
+    read.known(document, "", keys)
+    fields = (*_fields(read, document), *_shared(read, document, field_sets))
     names = [field.name for field in fields]
     for name in sorted({name for name in names if names.count(name) > 1 or name in RESERVED}):
         read.fault("field_name_taken", f"field name {name!r} is taken", key="name", value=name)
@@ -76,17 +84,37 @@ def _manifest(read: "_Reader", document: Mapping[str, object]) -> Manifest:
         name=read.text(document, "name", pattern=_TEMPLATE_NAME),
         title=read.both(document, "title"),
         summary=read.both(document, "summary"),
-        resources=_resources(read, read.table(document, "resources")),
+        resources=_resources(read, read.table(document, "resources"), fields),
         sbatch=_sbatch(read, read.table(document, "sbatch")),
         fields=fields,
     )
 
 
-def _resources(read: "_Reader", table: Mapping[str, object]) -> Resources:
+def _fields(read: Reader, document: Mapping[str, object]) -> tuple[Field, ...]:
+    return tuple(
+        _field(read, table, number)
+        for number, table in enumerate(read.tables(document, "fields"), start=1)
+    )
+
+
+def _shared(
+    read: Reader,
+    document: Mapping[str, object],
+    field_sets: Mapping[str, tuple[Field, ...]],
+) -> Iterator[Field]:
+    for name in read.words(document, "field_sets"):
+        if name in field_sets:
+            yield from field_sets[name]
+        else:
+            text = f"no such field set: {name!r}, looked for in _shared/{name}.toml"
+            read.fault("field_set_missing", text, key="field_sets")
+
+
+def _resources(read: Reader, table: Mapping[str, object], fields: tuple[Field, ...]) -> Resources:
     read.known(
         table,
         "resources",
-        {"nodes", "nproc_per_node", "gpus", "gpus_per_node", "cpus_per_process"},
+        {"nodes", "nproc_per_node", "gpus", "gpus_per_node", "cpus_per_process", "array"},
     )
     return Resources(
         nodes=read.range(table, "nodes", lowest=1),
@@ -94,10 +122,28 @@ def _resources(read: "_Reader", table: Mapping[str, object]) -> Resources:
         gpus=read.one_of(table, "gpus", GpuRule),
         gpus_per_node=read.range(table, "gpus_per_node", lowest=0),
         cpus_per_process=read.integer(table, "cpus_per_process", 1) or 1,
+        array=_array(read, table["array"], fields) if "array" in table else None,
     )
 
 
-def _sbatch(read: "_Reader", table: Mapping[str, object]) -> SbatchOptions:
+def _array(read: Reader, value: object, fields: tuple[Field, ...]) -> ArrayRule | None:
+    """{ rows, at_once }, or the name of `rows` alone."""
+    table = {"rows": value} if isinstance(value, str) else value
+    if not isinstance(table, dict) or not {"rows"} <= table.keys() <= {"rows", "at_once"}:
+        read.fault("manifest_array", "array needs rows, and may have at_once", key="array")
+        return None
+    own = {field.name: field for field in fields}
+    for key, kind in (("rows", FieldKind.TABLE), ("at_once", FieldKind.INTEGER)):
+        found = own.get(str(table.get(key)))
+        if found and key == "rows" and not found.required:
+            read.fault("manifest_array", f"array: {found.name} must be required", key="array")
+        if key in table and (found is None or found.kind is not kind):
+            text = f"array: {key} must name a field of kind {kind}"
+            read.fault("manifest_array", text, key="array")
+    return ArrayRule(str(table["rows"]), str(table["at_once"]) if "at_once" in table else None)
+
+
+def _sbatch(read: Reader, table: Mapping[str, object]) -> SbatchOptions:
     read.known(table, "sbatch", {"requeue", "append_output", "signal"})
     signal = read.text(table, "signal", pattern=_SIGNAL, default="") or None
     return SbatchOptions(
@@ -119,10 +165,11 @@ _FIELD_KEYS = {
     "choices",
     "pattern",
     "placeholder",
+    "section",
 }
 
 
-def _field(read: "_Reader", table: Mapping[str, object], number: int) -> Field:
+def _field(read: Reader, table: Mapping[str, object], number: int) -> Field:
     read.table_number = number
     read.known(table, "fields", _FIELD_KEYS)
     kind = read.one_of(table, "kind", FieldKind)
@@ -144,13 +191,14 @@ def _field(read: "_Reader", table: Mapping[str, object], number: int) -> Field:
         choices=choices,
         pattern=pattern,
         placeholder=read.text(table, "placeholder", default=""),
+        section=read.one_of(table, "section", Section, default=Section.MAIN),
     )
     _check_default(read, field)
     read.table_number = 0
     return field
 
 
-def _check_default(read: "_Reader", field: Field) -> None:
+def _check_default(read: Reader, field: Field) -> None:
     if not field.default:
         return
     try:
@@ -159,126 +207,6 @@ def _check_default(read: "_Reader", field: Field) -> None:
         read.fault("manifest_default", f"the default is refused: {bad.code}", key="default")
 
 
-def _choice(read: "_Reader", table: Mapping[str, object]) -> Choice:
+def _choice(read: Reader, table: Mapping[str, object]) -> Choice:
     read.known(table, "choices", {"value", "label"})
     return Choice(read.text(table, "value"), read.both(table, "label"))
-
-
-class _Reader:
-    """Typed access to the document; collects faults instead of raising, and finds their lines."""
-
-    def __init__(self, source: str) -> None:
-        self._lines = source.split("\n")
-        self.faults: list[Fault] = []
-        self.table_number = 0  # which [[fields]] table is being read; 0 outside
-
-    def fault(self, code: str, text: str, *, key: str = "", value: str = "") -> None:
-        self.faults.append(Fault(self._line(key, value), code, text))
-
-    def _line(self, key: str, value: str) -> int | None:
-        heads = [n for n, line in enumerate(self._lines) if line.strip() == "[[fields]]"]
-        start, end = 0, len(self._lines)
-        if self.table_number and len(heads) >= self.table_number:
-            start = heads[self.table_number - 1]
-        elif heads and not value:
-            end = heads[0]
-        wanted = re.compile(rf"\s*\[*(?:\w+\.)*{re.escape(key)}(?:\s*=|\])")
-        for number, line in enumerate(self._lines[start:end], start=start + 1):
-            if key and wanted.match(line) and value in line:
-                return number
-        return start + 1 if start else None
-
-    def known(self, table: Mapping[str, object], where: str, keys: set[str]) -> None:
-        for key in table.keys() - keys:
-            place = f" in [{where}]" if where else ""
-            self.fault("manifest_unknown_key", f"unknown key {key!r}{place}", key=key)
-
-    def text(
-        self,
-        table: Mapping[str, object],
-        key: str,
-        *,
-        pattern: re.Pattern[str] | None = None,
-        default: str | None = None,
-    ) -> str:
-        value = table.get(key, default)
-        if not isinstance(value, str) or (not value and default is None):
-            self.fault("manifest_missing", f"{key} must be a text", key=key)
-            return ""
-        if value and pattern is not None and not pattern.fullmatch(value):
-            self.fault("manifest_value", f"{key} {value!r} is not allowed", key=key)
-        return value
-
-    def both(self, table: Mapping[str, object], key: str) -> Text:
-        texts = table.get(key)
-        if not isinstance(texts, dict) or set(texts) != {"en", "zh_Hans"}:
-            self.fault("manifest_languages", f"{key} needs en and zh_Hans, no more", key=key)
-            return Text("", "")
-        return Text(self.text(texts, "en"), self.text(texts, "zh_Hans"))
-
-    def flag(self, table: Mapping[str, object], key: str, *, default: bool) -> bool:
-        value = table.get(key, default)
-        if not isinstance(value, bool):
-            self.fault("manifest_value", f"{key} must be true or false", key=key)
-            return default
-        return value
-
-    def integer(self, table: Mapping[str, object], key: str, default: int | None) -> int | None:
-        value = table.get(key, default)
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-            self.fault("manifest_value", f"{key} must be a whole number", key=key)
-            return default
-        return value
-
-    def scalar(self, table: Mapping[str, object], key: str) -> str:
-        """A default, as the person would type it."""
-        value = table.get(key, "")
-        if isinstance(value, bool):
-            return "true" if value else ""
-        if not isinstance(value, str | int):
-            self.fault("manifest_value", f"{key} must be a text, number or true", key=key)
-            return ""
-        return str(value)
-
-    def range(self, table: Mapping[str, object], key: str, *, lowest: int) -> Range:
-        """{ min, max, default }, or a number for a fixed one; absent: fixed at the lowest."""
-        value = table.get(key, lowest)
-        if isinstance(value, int) and not isinstance(value, bool):
-            value = {"min": value, "max": value, "default": value}
-        if not isinstance(value, dict) or set(value) != {"min", "max", "default"}:
-            self.fault("manifest_range", f"{key} needs min, max and default", key=key)
-            return Range(lowest, lowest, lowest)
-        low, high, default = (self.integer(value, k, lowest) for k in ("min", "max", "default"))
-        found = Range(low or lowest, high or lowest, lowest if default is None else default)
-        if not lowest <= found.min <= found.default <= found.max:
-            self.fault("manifest_range", f"{key}: {lowest} <= min <= default <= max", key=key)
-        return found
-
-    def table(self, parent: Mapping[str, object], key: str) -> Mapping[str, object]:
-        value = parent.get(key, {})
-        if not isinstance(value, dict):
-            self.fault("manifest_value", f"{key} must be a table", key=key)
-            return {}
-        return value
-
-    def tables(self, parent: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-        value = parent.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            self.fault("manifest_value", f"{key} must be a list of tables", key=key)
-            return []
-        return value
-
-    def one_of(self, table: Mapping[str, object], key: str, kinds: type[_Kind]) -> _Kind:
-        value = str(table.get(key))
-        try:
-            return kinds(value)
-        except ValueError:
-            known = ", ".join(kinds)
-            self.fault("manifest_value", f"{key} must be one of {known}", key=key)
-            return next(iter(kinds))
-
-    def regular_expression(self, pattern: str) -> None:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            self.fault("manifest_value", f"pattern: {error}", key="pattern")

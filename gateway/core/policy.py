@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from dataclasses import field as _field
 from typing import TypeVar
 
+from gateway.core.answers import Value, clean_all
 from gateway.core.ask import Ask, FieldProblem
 from gateway.core.durations import BadTimeLimit, format_time_limit, parse_time_limit
-from gateway.core.manifest import FieldKind, GpuRule, Manifest, Range, Value, clean_all
+from gateway.core.manifest import FieldKind, GpuRule, Manifest, Range
 from gateway.core.offer import (
     GpuKind,
     GroupChoice,

@@ -142,6 +142,8 @@ class JobFields(Protocol):
     def signal(self) -> str | None: ...
     @property
     def after_ok(self) -> int | None: ...
+    @property
+    def array(self) -> str | None: ...
 
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}"
@@ -151,6 +153,7 @@ _VALUES = {
     "account": _NAME,
     "partition": _NAME,
     "qos": _NAME,
+    "array": r"[0-9]{1,9}(?:-[0-9]{1,9})?(?:%[1-9][0-9]{0,8})?",
     "nodes": _COUNT,
     "ntasks-per-node": _COUNT,
     "gpus-per-node": rf"(?:{_NAME}:)?{_COUNT}",
@@ -182,6 +185,11 @@ def directive(name: str, value: str | None = None) -> str:
     return f"#SBATCH --{name}={value}"
 
 
+def lead_seconds(signal: str | None) -> int:
+    """How long before its end the job is warned; 0: it is not."""
+    return int(signal.rpartition("@")[2]) if signal and "@" in signal else 0
+
+
 def valid_name(text: str) -> str | None:
     """The job name when it may be one, else None. Letters, digits and . _ - +, at most 64."""
     return text if re.fullmatch(_NAME, text) else None
@@ -195,6 +203,7 @@ def directives(spec: JobFields) -> tuple[str, ...]:
         directive("account", spec.account),
         directive("partition", spec.partition),
         directive("qos", spec.qos),
+        None if spec.array is None else directive("array", spec.array),
         directive("nodes", str(spec.nodes)),
         directive("ntasks-per-node", "1"),
         directive("gpus-per-node", gpus) if spec.gpus_per_node else None,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway.core.access import Viewer
+from gateway.core.answers import BadValue
 from gateway.core.ask import Ask, FieldProblem
-from gateway.core.manifest import BadValue
 from gateway.core.policy import Offer, Reading, judge
 from gateway.core.sbatch import MAX_SCRIPT_BYTES, BadDirective
 from gateway.errors import GatewayError

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from gateway.core.manifest import BadValue, Field, FieldKind, Text, clean
+from gateway.core.answers import BadValue, clean
+from gateway.core.manifest import Field, FieldKind, Text
 from gateway.errors import BadConfiguration
 
 

@@ -9,16 +9,17 @@ from itertools import product
 from pathlib import Path
 
 from gateway.config import assets
-from gateway.core.manifest import BadValue, Choice, Field, FieldKind, Text, Value, clean
+from gateway.core.answers import BadValue, Value, clean
+from gateway.core.manifest import Choice, Field, FieldKind, Text
 from gateway.services.environments import NONE, Environment, EnvironmentKind
-from gateway.services.templates import (
+from gateway.services.template_files import (
     SCRIPT,
     Problem,
     Template,
+    read_shared,
     read_template,
-    render,
-    shared_files,
 )
+from gateway.services.templates import render
 from gateway.wire.messages import SubmitRequest
 
 _SECONDS = 30
@@ -26,9 +27,12 @@ _SAMPLE = {
     FieldKind.PATH: "folder/script.py",
     FieldKind.ARGUMENTS: "--name 'two words' $HOME",
     FieldKind.COMMAND: "program --name 'two words'",
+    FieldKind.PATHS: "/datasets/one /datasets/two",
+    FieldKind.TABLE: 'lr,note\n0.1,"two words, $HOME"\n0.2,\'\n',
     FieldKind.TEXT: "text",
     FieldKind.ENVIRONMENT: "sample",
 }
+_NUMBERS = frozenset({FieldKind.INTEGER, FieldKind.HOURS})
 _ENVIRONMENTS = (
     NONE,
     Environment("sample", Text("", ""), EnvironmentKind.VENV, path="/opt/envs/sample"),
@@ -39,11 +43,11 @@ def check(folder: Path) -> tuple[Problem, ...]:
     """Every fault of the template in `folder`, with file and line. Starts bash, runs no job."""
     if not folder.is_dir():
         return (Problem(folder, 1, "folder_missing", "no such folder"),)
-    shared = shared_files((assets() / "sbatch_templates", folder.parent))
+    shared = read_shared((assets() / "sbatch_templates", folder.parent))
     template, problems = read_template(folder, shared)
-    if template is None:
-        return problems
-    sources = [folder / SCRIPT, *shared.values()]
+    if template is None or shared.problems:
+        return (*shared.problems, *problems)
+    sources = [folder / SCRIPT, *shared.scripts.values()]
     found: dict[tuple[Path, int, str], Problem] = {}
     try:
         samples = list(_samples(template))
@@ -59,7 +63,7 @@ def check(folder: Path) -> tuple[Problem, ...]:
 def _numbers_left_empty(template: Template) -> Iterator[Problem]:
     """Where a number is printed that a person may leave empty."""
     for field in template.manifest.fields:
-        if field.kind is not FieldKind.INTEGER or field.required or field.default:
+        if field.kind not in _NUMBERS or field.required or field.default:
             continue
         printed = re.compile(rf"\{{\{{-?\s*{field.name}\s*-?\}}\}}")
         for number, line in enumerate(template.source.split("\n"), start=1):
@@ -99,7 +103,7 @@ def _value(field: Field, *, filled: bool) -> Value:
         return clean(optional, "")
     if field.kind is FieldKind.BOOL:
         return True
-    if field.kind is FieldKind.INTEGER:
+    if field.kind in _NUMBERS:
         return next((n for n in (field.max, field.min) if n is not None), 1)
     if field.kind is FieldKind.CHOICE:
         return _first(field.choices)

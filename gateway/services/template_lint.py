@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from gateway.core.manifest import CONTEXT
-from gateway.core.manifest_file import Fault
+from gateway.core.manifest_reader import Fault
 from gateway.core.shellscan import BLOCK, VALUE, scan
 
 _ALLOWED = (

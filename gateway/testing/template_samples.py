@@ -1,8 +1,9 @@
 """A request and values that fit the shipped templates, shared by their tests."""
 
 from gateway.config import assets
-from gateway.core.manifest import Value, clean_all
-from gateway.services.templates import Template
+from gateway.core.answers import Value, clean_all
+from gateway.core.manifest import Manifest
+from gateway.services.templates import Catalogue, Template
 from gateway.wire.messages import SubmitRequest
 
 FOLDER = assets() / "sbatch_templates"
@@ -37,3 +38,10 @@ def values_for(template: Template) -> dict[str, Value]:
     values, refused = clean_all(template.manifest, dict(_TYPED))
     assert refused == ()
     return values
+
+
+def shipped(name: str) -> Manifest:
+    """The manifest of a template that comes with the portal."""
+    found = Catalogue.load((FOLDER,)).get(name)
+    assert found is not None, name
+    return found.manifest

@@ -105,7 +105,7 @@ def _deps(
         read=read or begin,
         broker=broker
         or SocketBroker(settings.broker_socket, timeout_seconds=settings.broker_timeout_seconds),
-        catalogue=catalogue or Catalogue.load(settings.template_folders),
+        catalogue=catalogue or Catalogue.load(settings.template_folders, kit=settings.node_kit),
         environments=load_environments(settings.environments_file),
         cards=load_cards(settings.home),
         clock=clock or (lambda: datetime.now(UTC)),

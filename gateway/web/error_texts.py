@@ -118,6 +118,7 @@ PROBLEM_TEXTS = {
     "field_no_program": _l("The first word must be a program."),
     "field_leading_dash": _l("This cannot begin with a dash."),
     "field_integer": _l("Type a whole number."),
+    "field_hours": _l("Type hours, such as 2 or 0.5."),
     "field_too_small": _l("At least %(min)s."),
     "field_too_large": _l("At most %(max)s."),
     "field_path_home": _l("Type the whole path: ~ is not read here."),
@@ -129,6 +130,14 @@ PROBLEM_TEXTS = {
     ),
     "field_pattern": _l("This does not have the form that the template wants."),
     "field_choice": _l("Choose one of the list."),
+    "table_name": _l(
+        "“%(name)s” in the first line is no name: letters, digits, _ and - after a letter."
+    ),
+    "table_name_twice": _l("“%(name)s” stands twice in the first line."),
+    "table_no_rows": _l("Under the line of names there is no row of values."),
+    "table_too_many_rows": _l("%(rows)s rows: at most %(max)s."),
+    "table_row": _l("Row %(row)s has %(values)s values; there are %(names)s names."),
+    "table_quotes": _l("A quotation mark in the table is missing its partner."),
     "job_too_dear": _l(
         "Not enough credit: the job could cost up to %(need)s, the group has %(free)s, so "
         "%(missing)s is missing. Shorten the time limit, take fewer or cheaper cards or another "

@@ -6,10 +6,18 @@ from functools import lru_cache
 from typing import Any
 
 from werkzeug.datastructures import MultiDict
-from wtforms import BooleanField, Field, HiddenField, PasswordField, StringField
+from wtforms import (
+    BooleanField,
+    Field,
+    HiddenField,
+    PasswordField,
+    StringField,
+    TextAreaField,
+)
 from wtforms.validators import EqualTo, InputRequired
 
 from gateway.core.access import Role
+from gateway.core.answers import LONGEST_LINE, LONGEST_TABLE
 from gateway.core.ask import Ask
 from gateway.core.manifest import Field as Question
 from gateway.core.manifest import FieldKind, GpuRule, Manifest
@@ -26,7 +34,6 @@ ROLES = {
     Role.OPERATOR: _l("Operator"),
     Role.ADMINISTRATOR: _l("Administrator"),
 }
-_LONGEST_LINE = 4096
 
 
 class Confirmed(Posted):
@@ -99,7 +106,7 @@ class SubmitForm(Posted):
     nproc_per_node = StringField(said(_l("Processes on each node")), [needed(), at_most(20)])
     time_limit = StringField(said(_l("Time limit")), [needed(), at_most(40)])
     name = StringField(said(_l("Job name")), [needed(), at_most(1000)])
-    working_directory = StringField(said(_l("Working folder")), [needed(), at_most(_LONGEST_LINE)])
+    working_directory = StringField(said(_l("Working folder")), [needed(), at_most(LONGEST_LINE)])
     environment = Choice(said(_l("Environment")), judged=True)
 
     def ask(self) -> Ask:
@@ -152,7 +159,7 @@ def _with_fields(manifest: Manifest) -> type[SubmitForm]:
     }
     if manifest.resources.gpus is GpuRule.CHOSEN:
         own[f"{VALUE}{CHOSEN_GPUS}"] = StringField(validators=[at_most(20)])
-    own[f"{VALUE}{OWN_PATH}"] = StringField(validators=[at_most(_LONGEST_LINE)])
+    own[f"{VALUE}{OWN_PATH}"] = StringField(validators=[at_most(LONGEST_LINE)])
     return type("TemplateForm", (SubmitForm,), own)
 
 
@@ -163,7 +170,9 @@ def _control(question: Question) -> object:
     if question.kind is FieldKind.CHOICE:
         choices = [(one.value, one.value) for one in question.choices]
         return Choice(validators=first, choices=choices, judged=True)
-    return StringField(validators=[*first, at_most(_LONGEST_LINE)])
+    if question.kind is FieldKind.TABLE:
+        return TextAreaField(validators=[*first, at_most(LONGEST_TABLE)])
+    return StringField(validators=[*first, at_most(LONGEST_LINE)])
 
 
 def _typed(field: Field) -> str:

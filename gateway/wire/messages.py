@@ -35,6 +35,7 @@ class SubmitRequest:
     append_output: bool = True
     signal: str | None = None  # as sbatch takes it: B:USR1@120
     after_ok: int | None = None  # the job that must have ended well before this one may start
+    array: str | None = None  # as sbatch takes it: 0-9%2; each task has the job's whole size
 
 
 @dataclass(frozen=True, slots=True)

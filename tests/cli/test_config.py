@@ -48,3 +48,11 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path):
 def test_a_broker_that_would_listen_to_nobody_does_not_start(uids):
     with pytest.raises(BadConfiguration, match="broker_allowed_uids"):
         load_broker_settings({"SLUICE_BROKER_ALLOWED_UIDS": uids})
+
+
+def test_the_kits_folder_is_an_absolute_path_or_none(tmp_path):
+    assert load(tmp_path).node_kit == "/opt/sluice/kit"
+    assert load(tmp_path, SLUICE_NODE_KIT="").node_kit == ""
+    for value in ("kit", "/a b", "/kit\nid"):
+        with pytest.raises(BadConfiguration, match="node_kit"):
+            load(tmp_path, SLUICE_NODE_KIT=value)

@@ -1,22 +1,20 @@
 """Manifests are read strictly; typed values become typed values, or a refusal with a reason."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.answers import BadValue, clean, clean_all
 from gateway.core.manifest import (
-    BadValue,
+    ArrayRule,
     Choice,
     Field,
     FieldKind,
     GpuRule,
+    Section,
     Text,
-    clean,
-    clean_all,
 )
-from gateway.core.manifest_file import BadManifest, parse_manifest
+from gateway.core.manifest_file import BadManifest, parse_field_set, parse_manifest
 
 TEXT = Text("en", "zh")
 GOOD = """name = "demo"
@@ -115,19 +113,166 @@ def test_any_text_is_a_manifest_or_a_list_of_faults(text: str) -> None:
     assert bad.value.faults
 
 
-@pytest.mark.parametrize("folder", ["ddp", "single-gpu", "command"])
-def test_the_shipped_manifests_are_good(folder: str) -> None:
-    path = Path(__file__).parents[2] / "sbatch_templates" / folder / "manifest.toml"
-    assert parse_manifest(path.read_text(encoding="utf-8")).name == folder
-
-
 MODE = field("choice", choices=(Choice("a", TEXT), Choice("b", TEXT)))
+
+
+SET = """[[fields]]
+name = "hours"
+section = "more"
+kind = "hours"
+default = 2
+label = { en = "Hours", zh_Hans = "小时" }
+help = { en = "Hours", zh_Hans = "小时" }
+"""
+
+
+def with_sets(names: str) -> str:
+    return GOOD.replace('name = "demo"', f'name = "demo"\nfield_sets = {names}', 1)
+
+
+def test_a_field_set_is_appended() -> None:
+    hours = parse_field_set(SET)
+    manifest = parse_manifest(with_sets('["run"]'), {"run": hours, "other": ()})
+    assert [one.name for one in manifest.fields] == ["script", "mode", "hours"]
+    assert manifest.field("hours").section is Section.MORE
+    assert manifest.field("mode").section is Section.MAIN
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [('["gone"]', "field_set_missing"), ('"run"', "manifest_value")],
+)
+def test_a_field_set_that_is_not_there(names: str, code: str) -> None:
+    with pytest.raises(BadManifest) as caught:
+        parse_manifest(with_sets(names), {"run": parse_field_set(SET)})
+    assert [(fault.code, fault.line) for fault in caught.value.faults] == [(code, 2)]
+
+
+def test_a_set_and_the_template_may_not_have_the_same_name() -> None:
+    twice = parse_field_set(SET.replace('"hours"', '"mode"', 1))
+    with pytest.raises(BadManifest, match="'mode' is taken"):
+        parse_manifest(with_sets('["run"]'), {"run": twice})
+
+
+def test_a_field_set_holds_fields_and_nothing_else() -> None:
+    with pytest.raises(BadManifest, match="unknown key 'title'"):
+        parse_field_set("title = 1\n" + SET)
+    with pytest.raises(BadManifest) as caught:
+        parse_field_set(SET.replace("more", "less"))
+    assert [(fault.code, fault.line) for fault in caught.value.faults] == [("manifest_value", 3)]
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    manifest = parse_manifest(with_sets('["run"]'), {"run": parse_field_set(SET)})
+    values, refused = clean_all(manifest, {})
+    assert values == {"mode": "fast", "hours": 7200}
+    assert [bad.field for bad in refused] == ["script"]
+
+
+TABLE = field("table", max=3)
+ARRAY = """
+[[fields]]
+name = "rows"
+kind = "table"
+required = true
+label = { en = "Rows", zh_Hans = "行" }
+help = { en = "Rows", zh_Hans = "行" }
+
+[[fields]]
+name = "at_once"
+kind = "integer"
+label = { en = "At once", zh_Hans = "同时" }
+help = { en = "At once", zh_Hans = "同时" }
+"""
+
+
+def with_array(array: str) -> str:
+    return GOOD.replace("cpus_per_process = 3", f"cpus_per_process = 3\narray = {array}") + ARRAY
+
+
+@pytest.mark.parametrize(
+    ("array", "rule"),
+    [
+        ('"rows"', ArrayRule("rows")),
+        ('{ rows = "rows", at_once = "at_once" }', ArrayRule("rows", "at_once")),
+    ],
+)
+def test_an_array_has_its_rows_from_a_table(array: str, rule: ArrayRule) -> None:
+    assert parse_manifest(with_array(array)).resources.array == rule
+
+
+@pytest.mark.parametrize(
+    "array", ['"script"', '"gone"', "3", '{ rows = "rows", more = "x" }', '{ at_once = "at_once" }']
+)
+def test_an_array_of_something_else(array: str) -> None:
+    with pytest.raises(BadManifest) as caught:
+        parse_manifest(with_array(array))
+    assert [(fault.code, fault.line) for fault in caught.value.faults] == [("manifest_array", 11)]
+
+
+def test_the_table_of_an_array_is_required() -> None:
+    with pytest.raises(BadManifest, match="must be required"):
+        parse_manifest(
+            with_array('"rows"').replace(
+                'required = true\nlabel = { en = "Rows', 'label = { en = "Rows'
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("", ()),
+        ("lr,size\n0.1, 32\n\n0.2 ,64\n", (("--lr=0.1", "--size=32"), ("--lr=0.2", "--size=64"))),
+        ("lr\tnote\r\n0.1\ta, b\r\n", (("--lr=0.1", "--note=a, b"),)),
+        ('note\n"a, ""b"" $HOME"\n', (('--note=a, "b" $HOME',),)),
+        ("a,b\n1,\n", (("--a=1", "--b="),)),
+        ("a\n-x\n实验\n", (("--a=-x",), ("--a=实验",))),
+    ],
+)
+def test_a_table_is_a_row_of_words_a_line(raw: str, words: object) -> None:
+    assert clean(TABLE, raw) == words
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "facts"),
+    [
+        ("a b\n1\n", "table_name", {"name": "a b"}),
+        ("a,\n1,2\n", "table_name", {"name": ""}),
+        ("-a\n1\n", "table_name", {"name": "-a"}),
+        ("a,a\n1,2\n", "table_name_twice", {"name": "a"}),
+        ("a,b\n", "table_no_rows", {}),
+        ("a,b\n1,2\n3\n", "table_row", {"row": 2, "values": 1, "names": 2}),
+        ("a\n1\n2\n3\n4\n", "table_too_many_rows", {"rows": 4, "max": 3}),
+        ('a\n"1\n', "table_quotes", {}),
+        ("a,b\n1,x\x1b[2J\n", "field_control_character", {"place": 2, "character": "U+001B"}),
+        ("a\n" + "x" * 5000, "field_too_long", {"max": 4096}),
+        ("a\n" + "x\n" * 200_000, "field_too_long", {"max": 2**18}),
+    ],
+)
+def test_a_table_that_cannot_be_read(raw: str, code: str, facts: dict[str, object]) -> None:
+    with pytest.raises(BadValue) as caught:
+        clean(TABLE, raw)
+    assert (caught.value.code, caught.value.facts) == (code, facts)
+
+
+def test_a_table_may_be_needed() -> None:
+    with pytest.raises(BadValue, match="field_required"):
+        clean(field("table", required=True), " \n")
 
 
 @pytest.mark.parametrize(
     ("asked", "raw", "value"),
     [
         (field("path"), " train.py ", "train.py"),
+        (field("hours"), "2", 7200),
+        (field("hours"), " 0.5 ", 1800),
+        (field("hours"), "0.0001", 0),
+        (field("hours"), "", None),
+        (field("hours", default="2"), "", 7200),
+        (field("integer", default="3"), "", 3),
+        (field("paths"), " /a/b  /c ", ("/a/b", "/c")),
+        (field("paths"), "", ()),
         (field("path"), "/home/me/实验/a+b.py", "/home/me/实验/a+b.py"),
         (field("path"), "", ""),
         (field("arguments"), "--a 'x y' $(id) a;b", ("--a", "x y", "$(id)", "a;b")),
@@ -172,6 +317,16 @@ def test_a_typed_value_is_taken(asked: Field, raw: str | bool | None, value: obj
         (field("integer", min=1), "0", "field_too_small"),
         (field("integer", max=1), "2", "field_too_large"),
         (field("integer"), "1.5", "field_integer"),
+        (field("hours"), "2h", "field_hours"),
+        (field("hours"), "1e3", "field_hours"),
+        (field("hours"), "-1", "field_hours"),
+        (field("hours", max=168), "168.5", "field_too_large"),
+        (field("hours", min=1), "0.5", "field_too_small"),
+        (field("paths"), "/a b", "field_path_relative"),
+        (field("paths"), "/a:/b", "field_characters"),
+        (field("paths"), "/a/../b", "field_path_parent"),
+        (field("paths"), "~/data", "field_path_home"),
+        (field("paths"), "/a/$HOME", "field_characters"),
         (field("integer"), "٣", "field_integer"),
         (field("text"), "a$b", "field_characters"),
         (field("text", pattern="[a-c]+"), "abd", "field_pattern"),

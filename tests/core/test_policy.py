@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.config import assets
 from gateway.core.ask import Ask
 from gateway.core.durations import parse_time_limit
-from gateway.core.manifest_file import parse_manifest
 from gateway.core.policy import CODES, build_offer, judge
 from gateway.testing import builders as b
+from gateway.testing.template_samples import shipped
 
 DAY = 24 * 60
 
 
 def manifest(name="ddp"):
-    return parse_manifest((assets() / "sbatch_templates" / name / "manifest.toml").read_text())
+    return shipped(name)
 
 
 def nodes(name="a100", count=4, gpus=8, cpus=64):

@@ -5,7 +5,7 @@ from pathlib import Path
 from gateway import config
 
 DOCS = Path(config.__file__).resolve().parent.parent / "docs" / "admin.md"
-KINDS = {"text", "number", "flag", "choice", "zone", "uids"}
+KINDS = {"text", "number", "flag", "choice", "node_path", "zone", "uids"}
 
 
 def names_in(function: str) -> set[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.core.manifest import BadValue
+from gateway.core.answers import BadValue
 from gateway.errors import BadConfiguration
 from gateway.services.environments import (
     NONE,

@@ -11,6 +11,7 @@ from jinja2 import UndefinedError
 
 from gateway.cli.template import template as command
 from gateway.config import assets
+from gateway.core.answers import clean_all
 from gateway.core.sbatch import directives, normalise_script, parse_directives
 from gateway.services.template_check import check
 from gateway.services.templates import Catalogue, Template, render
@@ -72,7 +73,7 @@ def loaded(folder: Path) -> Template:
 def test_the_shipped_templates_are_clean() -> None:
     catalogue = Catalogue.load((FOLDER,))
     assert catalogue.problems == ()
-    assert [t.name for t in catalogue.all()] == ["command", "ddp", "single-gpu"]
+    assert {"command", "ddp", "single-gpu"} <= {t.name for t in catalogue.all()}
     for found in catalogue.all():
         assert check(found.folder) == ()
 
@@ -90,8 +91,68 @@ def test_a_broken_template_is_reported_and_the_rest_stays(mine: Path) -> None:
     write(mine, manifest="name = ")
     (mine.parent / "empty").mkdir()
     catalogue = Catalogue.load((FOLDER, mine.parent))
-    assert len(catalogue.all()) == 3
+    assert catalogue.all() == Catalogue.load((FOLDER,)).all()
     assert {problem.path.parent.name for problem in catalogue.problems} == {"mine", "empty"}
+
+
+SET = """[[fields]]
+name = "hours"
+kind = "hours"
+default = 2
+label = { en = "Hours", zh_Hans = "小时" }
+help = { en = "Hours", zh_Hans = "小时" }
+"""
+
+
+def shared(mine: Path, text: str = SET, use: str = "echo {{ hours }}\n") -> None:
+    (mine.parent / "_shared").mkdir(exist_ok=True)
+    (mine.parent / "_shared" / "own.toml").write_text(text, encoding="utf-8")
+    write(mine, SCRIPT + use, MANIFEST.replace("\n\n", '\nfield_sets = ["own"]\n\n', 1))
+
+
+def test_a_sites_own_field_set_is_used_and_read_again(mine: Path) -> None:
+    shared(mine)
+    assert codes(mine) == []
+    catalogue = Catalogue.load((FOLDER, mine.parent))
+    found = catalogue.get("mine")
+    assert found is not None
+    values, _ = clean_all(found.manifest, {"script": "train.py"})
+    assert "\necho 7200\n" in render(found, spec=SPEC, values=values, environment=None)
+    shared(mine, SET.replace("default = 2", "default = 10"))
+    again = catalogue.get("mine")
+    assert again is not None
+    assert again.manifest.field("hours").default == "10"
+
+
+def test_a_broken_field_set_is_named_with_its_line(mine: Path) -> None:
+    shared(mine, SET.replace('"hours"\nd', '"days"\nd'))
+    assert codes(mine)[0] == ("manifest_value", 3)
+    catalogue = Catalogue.load((mine.parent,))
+    assert {problem.path.name for problem in catalogue.problems} == {"own.toml", "script.sbatch.j2"}
+
+
+def test_a_field_of_a_set_that_no_line_reads_is_a_fault(mine: Path) -> None:
+    shared(mine, use="")
+    assert [code for code, _ in codes(mine)] == ["field_unused"]
+
+
+@pytest.mark.parametrize(("signal", "lead"), [("B:USR1@300", 300), ("B:USR1", 0), (None, 0)])
+def test_what_a_script_is_told_besides_the_answers(
+    mine: Path, signal: str | None, lead: int
+) -> None:
+    told = "echo {{ lead }} {{ on_stall }} {{ kit }}\n{% if smoke %}\necho smoke\n{% endif %}\n"
+    write(mine, SCRIPT + told)
+    found = Catalogue.load((mine.parent,), kit="/shared/kit of all").get("mine")
+    assert found is not None
+    values, spec = {"script": "train.py", "fast": False}, replace(SPEC, signal=signal)
+    text = render(found, spec=spec, values=values, environment=None)
+    assert f"\necho {lead} nothing '/shared/kit of all'\n" in text
+    assert "echo smoke" not in text
+    trial = render(
+        found, spec=spec, values=values, environment=None, on_stall="requeue", smoke=True
+    )
+    assert f"\necho {lead} requeue " in trial
+    assert "\necho smoke\n" in trial
 
 
 def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(mine: Path) -> None:

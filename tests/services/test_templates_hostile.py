@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.core.manifest import BadValue, FieldKind, Value, clean
+from gateway.core.answers import BadValue, Value, clean
+from gateway.core.manifest import FieldKind
 from gateway.core.sbatch import BadDirective
 from gateway.services.environments import own_venv
 from gateway.services.templates import Catalogue, Template, language, render

@@ -179,6 +179,41 @@ def test_a_note_finds_the_field_of_a_template(site: Site, filled: Fill) -> None:
     assert '<span id="note-v-script" hx-swap-oob="true"><span class="problem"' in answer.text
 
 
+FOLDED, UNFOLDED = '<details id="more-fields">', '<details id="more-fields" open>'
+
+
+@pytest.mark.parametrize(
+    ("values", "look"),
+    [
+        ({}, FOLDED),
+        ({"v-checkpoint_hours": "2", "v-stop_with": "file", "v-run_name": ""}, FOLDED),
+        ({"v-checkpoint_hours": ""}, FOLDED),
+        ({"v-checkpoint_hours": "0.5"}, UNFOLDED),
+        ({"v-run_name": "llama-7b"}, UNFOLDED),
+        ({"v-checkpoint_keep": "0"}, UNFOLDED),
+    ],
+)
+def test_what_most_people_leave_alone_is_folded_away(
+    site: Site, filled: Fill, values: dict[str, str], look: str
+) -> None:
+    page = site.signed_in().post("/submit/choices", filled(**values)).text
+    assert look in page
+    assert page.index('name="v-script"') < page.index(look) < page.index('name="v-run_name"')
+
+
+def test_the_script_gets_what_is_typed_in_the_folded_part(site: Site, filled: Fill) -> None:
+    browser = site.signed_in()
+    typed = {"v-checkpoint_hours": "0.5", "v-datasets": "/data/a /data/b", "v-max_restarts": "0"}
+    script = browser.post("/submit/script", filled(**typed)).text
+    assert "\nexport SLUICE_CHECKPOINT_SECONDS=1800\n" in script
+    assert "\nDATASETS=(/data/a /data/b)\n" in script
+    assert "\nexport SLUICE_MAX_RESTARTS=0\n" in script
+    refused = browser.post("/submit", filled(**(typed | {"v-datasets": "data"})))
+    assert refused.status_code == 422
+    assert UNFOLDED in refused.text
+    assert "Type a path that begins with a slash." in refused.text
+
+
 def test_what_has_no_shape_is_told_together_with_what_breaks_a_rule(
     site: Site, filled: Fill
 ) -> None:

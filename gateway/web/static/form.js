@@ -20,6 +20,7 @@ document.addEventListener("htmx:after:swap", () => {
   let asked = new Map();
   let kept = new Map();
   let focused = null;
+  let unfolded = false;
   const isFields = (event) => event.detail.ctx?.target?.id === "form-fields";
   document.addEventListener("htmx:before:request", (event) => {
     if (isFields(event)) asked = new Map([...typed()].map(([name, one]) => [name, one.value]));
@@ -29,11 +30,14 @@ document.addEventListener("htmx:after:swap", () => {
     const now = typed();
     kept = new Map([...now].filter(([name, one]) => asked.has(name) && asked.get(name) !== one.value)
       .map(([name, one]) => [name, one.value]));
+    unfolded = document.getElementById("more-fields")?.open ?? false;
     const active = document.activeElement;
     focused = now.get(active?.name) === active ? [active.name, active.selectionStart] : null;
   });
   document.addEventListener("htmx:after:swap", (event) => {
     if (!isFields(event)) return;
+    const more = document.getElementById("more-fields");
+    if (more && unfolded) more.open = true;
     const now = typed();
     for (const [name, value] of kept) if (now.has(name)) now.get(name).value = value;
     if (focused && now.has(focused[0])) {

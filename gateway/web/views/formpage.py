@@ -9,7 +9,7 @@ from flask import render_template
 from werkzeug.datastructures import MultiDict
 
 from gateway.core.ask import Ask, FieldProblem
-from gateway.core.manifest import FieldKind, GpuRule, Manifest
+from gateway.core.manifest import FieldKind, GpuRule, Manifest, Section
 from gateway.core.offer import Offer
 from gateway.core.policy import Reading
 from gateway.services import offer as offers
@@ -46,6 +46,14 @@ class FieldView:
     required: bool
     placeholder: str
     options: list[tuple[str, str]]
+    default: str
+    section: str
+
+    @property
+    def as_given(self) -> bool:
+        """Whether nobody has changed it; a number that is left empty is its default."""
+        left = not self.value and self.kind in {FieldKind.INTEGER, FieldKind.HOURS}
+        return left or self.value == self.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,8 @@ class FormView:
     earlier: list[tuple[int, str]]
     templates: list[choices.TemplateCard]
     fields: list[FieldView]
+    more: list[FieldView]
+    more_open: bool
     environments: list[tuple[str, str]]
     own_environment: bool
     offered: choices.Offered
@@ -110,6 +120,7 @@ def view(
     seen = _preview(ask, offer)
     fields, offered = _fields(manifest, ask), choices.offered(offer, ask)
     numbers = choices.numbers(manifest, ask, seen.reading, offered.partition)
+    more = [one for one in fields if one.section == Section.MORE]
     at_fields = _told(typed, seen.problems, problems)
     noted = (*_NOTED, *((one.input, one.name) for one in fields))
     named = {"template", *(name for _, name in noted)}
@@ -124,7 +135,9 @@ def view(
         source=source,
         earlier=[] if live else earlier.choices(),
         templates=choices.templates(have.catalogue.all()),
-        fields=fields,
+        fields=[one for one in fields if one.section == Section.MAIN],
+        more=more,
+        more_open=any(one.name in at_fields or not one.as_given for one in more),
         environments=choices.environments(have.environments),
         own_environment=ask.environment == OWN_ENVIRONMENT,
         offered=replace(offered, groups=quotebox.with_credit(offered.groups)),
@@ -257,6 +270,8 @@ def _fields(manifest: Manifest, ask: Ask) -> list[FieldView]:
             required=own.required,
             placeholder=own.placeholder,
             options=[(choice.value, choice.label.get(where)) for choice in own.choices],
+            default=own.default,
+            section=own.section.value,
         )
         for own in manifest.fields
         if own.kind is not FieldKind.ENVIRONMENT
