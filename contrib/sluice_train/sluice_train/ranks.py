@@ -87,8 +87,13 @@ def _distributed() -> Any:
 
 
 def _device(distributed: Any) -> str:
-    """Where a tensor must be for the collectives of the default group."""
-    kind = _DEVICES.get(str(distributed.get_backend()))
+    """Where a tensor must be for the collectives of the default group.
+
+    A card where there is a choice (`cpu:gloo,cuda:nccl`): the processor's may be in use meanwhile
+    by the thread of an asynchronous save.
+    """
+    backends = str(distributed.get_backend())
+    kind = next((kind for backend, kind in _DEVICES.items() if backend in backends), None)
     if kind is None:
         return "cpu"
     cards = getattr(sys.modules["torch"], kind)
