@@ -23,6 +23,7 @@ class EnvironmentKind(StrEnum):
     CONDA = "conda"  # an installation, and one of its environments by name or path
     MODULE = "module"  # environment modules or Lmod
     PREFIX = "prefix"  # a folder whose bin/ goes first in PATH
+    APPTAINER = "apptainer"  # an image; the prologue puts the program into it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Environment:
     conda_env: str = ""
     modules: tuple[str, ...] = ()
     module_path: str = ""
+    image: str = ""
+    binds: tuple[str, ...] = ()  # /source:/place, with :ro or :rw behind it or without
 
 
 NONE = Environment("none", Text("None", "不使用"), EnvironmentKind.NONE)
@@ -42,13 +45,18 @@ OWN_TITLE = Text("My own virtual environment", "我自己的虚拟环境")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PATH = re.compile(r"/[\w./+=@,:%-]+")
 _WORD = re.compile(r"[\w.+/-]+")
+_MODULE = re.compile(r"[\w.+/][\w.+/-]*")
+# Apptainer takes a comma for the end of one bind, a colon for the end of a part.
+_BIND = re.compile(r"/[\w./+=@-]*:/[\w./+=@-]*(?::r[ow])?")
 _KEYS = {
     EnvironmentKind.NONE: set[str](),
     EnvironmentKind.VENV: {"path"},
     EnvironmentKind.CONDA: {"path", "conda_env"},
     EnvironmentKind.MODULE: {"modules"},
     EnvironmentKind.PREFIX: {"path"},
+    EnvironmentKind.APPTAINER: {"image"},
 }
+_OPTIONAL = {EnvironmentKind.MODULE: {"module_path"}, EnvironmentKind.APPTAINER: {"binds"}}
 
 
 def load_environments(path: Path) -> tuple[Environment, ...]:
@@ -82,32 +90,44 @@ def _faults(table: object) -> list[str]:
     except ValueError:
         return [f"kind must be one of {', '.join(EnvironmentKind)}"]
     need = _KEYS[kind]
-    optional = {"module_path"} if kind is EnvironmentKind.MODULE else set()
+    optional = _OPTIONAL.get(kind, set())
     faults = [f"{key} is missing" for key in sorted({"name", "title"} | need) if key not in table]
     unknown = table.keys() - need - optional - {"name", "kind", "title"}
     faults += [f"unknown key {key!r}" for key in sorted(unknown)]
     title = table.get("title")
     if not isinstance(title, dict) or set(title) != {"en", "zh_Hans"}:
         faults.append("title needs en and zh_Hans, no more")
-    patterns = {"name": _NAME, "path": _PATH, "module_path": _PATH, "conda_env": _WORD}
+    patterns = {
+        "name": _NAME,
+        "path": _PATH,
+        "module_path": _PATH,
+        "conda_env": _WORD,
+        "image": _PATH,
+    }
     faults += [
         f"{key} {table[key]!r} is not allowed"
         for key, pattern in patterns.items()
         if key in table and not (isinstance(table[key], str) and pattern.fullmatch(table[key]))
     ]
-    modules = table.get("modules", [])
-    if not isinstance(modules, list) or not all(
-        isinstance(m, str) and _WORD.fullmatch(m) and not m.startswith("-") for m in modules
-    ):
+    if not _all_match(table.get("modules", []), _MODULE):
         faults.append("modules must be a list of module names")
+    if not _all_match(table.get("binds", []), _BIND):
+        faults.append("binds must be a list of /source:/place, :ro or :rw behind it")
     return faults
+
+
+def _all_match(words: object, pattern: re.Pattern[str]) -> bool:
+    return isinstance(words, list) and all(
+        isinstance(word, str) and pattern.fullmatch(word) for word in words
+    )
 
 
 def _environment(table: Mapping[str, object]) -> Environment:
     title = table["title"]
-    modules = table.get("modules", [])
+    modules, binds = table.get("modules", []), table.get("binds", [])
     assert isinstance(title, dict)  # _faults has looked
     assert isinstance(modules, list)
+    assert isinstance(binds, list)
     return Environment(
         name=str(table["name"]),
         title=Text(str(title["en"]), str(title["zh_Hans"])),
@@ -116,6 +136,8 @@ def _environment(table: Mapping[str, object]) -> Environment:
         conda_env=str(table.get("conda_env", "")),
         modules=tuple(str(module) for module in modules),
         module_path=str(table.get("module_path", "")),
+        image=str(table.get("image", "")),
+        binds=tuple(str(bind) for bind in binds),
     )
 
 
@@ -149,6 +171,8 @@ def setup_lines(environment: Environment | None) -> tuple[str, ...]:
         case EnvironmentKind.PREFIX:
             folder = shlex.quote(f"{environment.path}/bin")
             return (_exists("-d", f"{environment.path}/bin"), f"export PATH={folder}:$PATH")
+        case EnvironmentKind.APPTAINER:
+            return _image(environment)
 
 
 def _guarded(script: str, after: tuple[str, ...]) -> tuple[str, ...]:
@@ -181,4 +205,15 @@ def _modules(environment: Environment) -> tuple[str, ...]:
         *([use] if environment.module_path else []),
         f"module load {names} || exit 78",
         "set -u",
+    )
+
+
+def _image(environment: Environment) -> tuple[str, ...]:
+    """IMAGE and BINDS: the prologue makes the words that enter the image of them."""
+    missing = "printf 'apptainer: not found on %s\\n' \"$HOSTNAME\" >&2"
+    return (
+        f"command -v apptainer >/dev/null || {{ {missing}; exit 78; }}",
+        _exists("-r", environment.image),
+        f"IMAGE={shlex.quote(environment.image)}",
+        f"BINDS=({' '.join(shlex.quote(bind) for bind in environment.binds)})",
     )

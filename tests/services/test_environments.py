@@ -42,6 +42,13 @@ name = "prefix"
 kind = "prefix"
 path = "/opt/tools"
 title = { en = "Tools", zh_Hans = "工具" }
+
+[[environment]]
+name = "image"
+kind = "apptainer"
+image = "/opt/images/torch-2.13.sif"
+binds = ["/scratch:/scratch", "/opt/data:/data:ro"]
+title = { en = "Image", zh_Hans = "镜像" }
 """
 
 
@@ -59,6 +66,7 @@ def test_none_is_always_there_and_first(tmp_path: Path) -> None:
         "conda-vision",
         "modules",
         "prefix",
+        "image",
     ]
 
 
@@ -74,6 +82,12 @@ def test_none_is_always_there_and_first(tmp_path: Path) -> None:
         ('conda_env = "vision"', 'conda_env = "a b"', "not allowed"),
         ('name = "prefix"', 'name = "none"', "name 'none' is taken"),
         (', zh_Hans = "视觉"', "", "title needs"),
+        ('image = "/opt/images/torch-2.13.sif"', 'image = "docker://x"', "not allowed"),
+        ('"/scratch:/scratch"', '"/scratch"', "binds must be"),
+        ('"/scratch:/scratch"', '"/scratch:/a,/etc:/etc"', "binds must be"),
+        ('"/scratch:/scratch"', '"/scratch:/scratch:rx"', "binds must be"),
+        ('"/scratch:/scratch"', '"--bind"', "binds must be"),
+        ('modules = ["cuda/12.8", "python/3.12"]', 'modules = ["a"]\nbinds = []', "unknown key"),
         ("[[environment]]", "[[environments]]", "unknown key 'environments'"),
         ("[[environment]]", "[[environment", "line 2"),
     ],
@@ -103,7 +117,7 @@ def test_a_venv_is_activated_although_its_script_reads_unset_variables(tmp_path:
     assert "u" in done.stdout.split("\n")[1]
 
 
-@pytest.mark.parametrize("name", ["torch-2.13", "conda-vision", "modules", "prefix"])
+@pytest.mark.parametrize("name", ["torch-2.13", "conda-vision", "modules", "prefix", "image"])
 def test_a_missing_environment_ends_the_job_and_says_so(tmp_path: Path, name: str) -> None:
     environment = next(e for e in load(tmp_path, GOOD) if e.name == name)
     done = bash(setup_lines(environment), "echo reached")
@@ -117,6 +131,32 @@ def test_a_prefix_goes_first_in_the_path(tmp_path: Path) -> None:
     environment = Environment("x", NONE.title, EnvironmentKind.PREFIX, path=str(tmp_path))
     done = bash(setup_lines(environment), 'echo "$PATH"')
     assert done.stdout.startswith(f"{tmp_path}/bin:")
+
+
+@pytest.mark.parametrize("program", [True, False])
+@pytest.mark.parametrize("image", [True, False])
+def test_an_image_is_named_with_its_binds_when_all_is_there(
+    tmp_path: Path, program: bool, image: bool
+) -> None:
+    (tmp_path / "bin").mkdir()
+    if program:
+        (tmp_path / "bin/apptainer").symlink_to("/bin/true")
+    if image:
+        (tmp_path / "torch.sif").touch()
+    environment = Environment(
+        "x",
+        NONE.title,
+        EnvironmentKind.APPTAINER,
+        image=f"{tmp_path}/torch.sif",
+        binds=("/a:/b", "/实验:/c:ro"),
+    )
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    done = bash(setup_lines(environment), 'printf "%s\\n" "$IMAGE" "${BINDS[@]}"', PATH=path)
+    if program and image:
+        assert done.stdout.splitlines() == [f"{tmp_path}/torch.sif", "/a:/b", "/实验:/c:ro"]
+        return
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "not found on" in done.stderr
 
 
 def test_none_needs_no_lines() -> None:
