@@ -17,7 +17,7 @@ from person import ASKED, HOME, TORCH, Person
 
 from contrib.devcluster import paths, rootfs, torchenv
 from contrib.devcluster.instance import Instance
-from gateway.core.manifest import clean_all
+from gateway.core.answers import clean_all
 from gateway.services.environments import own_venv
 from gateway.services.templates import Catalogue, render
 from gateway.testing.template_samples import FOLDER

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.config import NODE_KIT
-from gateway.core.manifest import clean_all
+from gateway.core.answers import clean_all
 from gateway.core.states import parse_state
 from gateway.services.environments import Environment
 from gateway.services.templates import Catalogue, render

@@ -250,7 +250,7 @@ def test_a_kill_during_an_upload_leaves_no_marker_and_the_training_goes_on(run: 
     run.script(ballast=30_000_000).submit(
         checkpoint_hours="0.0005", checkpoint_keep="3", upload_to=place, upload_mbps="4"
     )
-    run.until(lambda: run.person.run("find", place, "-size", "+1k").strip())
+    run.until(lambda: run.person.run("find", place, "-type", "f", "-size", "+1k").strip())
     run.person.run("pkill", "-KILL", "-u", USER, "-f", "sluice_train.node tend")
     assert "manifest.json" not in run.person.run("find", place)
     before = run.steps()
@@ -379,9 +379,9 @@ def test_a_run_that_cannot_be_called_done_fails(
 
 def test_one_that_ignores_the_request_is_ended_in_time(run: Run) -> None:
     ignores = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    run.script(ignores + "print('here', flush=True)\ntime.sleep(600)\n")
+    run.script(ignores + "open('here', 'w')\ntime.sleep(600)\n")
     run.submit(spec=replace(ONE, signal="B:USR1@10"))
-    run.until(lambda: "here" in run.output())
+    run.until(lambda: run.exists("here"))
     run.person.run("scancel", "--batch", "--signal=USR1", str(run.job))
     assert run.ended() == ("FAILED", "76")
 
