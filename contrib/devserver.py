@@ -22,7 +22,7 @@ from werkzeug.serving import run_simple
 from gateway.config import default_home, load_settings
 from gateway.core.access import Role
 from gateway.core.credits import MILLION
-from gateway.services import credit, hold, ingest, poll, settle
+from gateway.services import credit, hold, ingest, poll, settle, training
 from gateway.store import models as t
 from gateway.store.schema import upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
@@ -30,6 +30,7 @@ from gateway.testing import builders as b
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.money_samples import fill_money
+from gateway.testing.training_samples import RUN, Trainer, fill_training
 from gateway.web.app import create_app
 from gateway.wire import messages as m
 
@@ -68,6 +69,7 @@ def _build(port: int) -> Callable[..., Any]:
     _past(begin)
     credit.top_up("nlp", 30_000 * MILLION, begin=begin, now=broker.now - timedelta(days=60))
     fill_money(begin, now=broker.now)
+    world.trainer = _training(begin, broker)
     threading.Thread(target=world.run, daemon=True).start()
     app = create_app(settings, begin=begin, broker=broker)
     print(f"http://127.0.0.1:{port}  password: {b.PASSWORD}", flush=True)
@@ -97,6 +99,7 @@ class World:
         self.broker, self.begin = broker, begin
         self.lock = threading.Lock()
         self.line = 0
+        self.trainer: Trainer | None = None
 
     def run(self) -> None:
         while True:
@@ -121,6 +124,9 @@ class World:
         ingest.ingest(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
         settle.settle(begin=self.begin, now=now)
         hold.release_due(begin=self.begin, now=now)
+        if self.trainer is not None:
+            self.trainer.one(now, timedelta(seconds=POLL_SECONDS))
+        training.follow(begin=self.begin, read=self.begin, broker=self.broker, now=now)
 
     def guarded(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Any]:
         def call(environ: Any, start: Any) -> Any:
@@ -132,6 +138,24 @@ class World:
 
 def _greeting(job: FakeJob) -> str:
     return f"Job {job.job_id} on {','.join(job.nodes)}\nenvironment ready\n"
+
+
+def _training(begin: Begin, broker: FakeBroker) -> Trainer:
+    """The oldest running job is the second one of a training run, and tells how it goes."""
+    with begin() as session:
+        job = session.query(t.Job).filter(t.Job.name == "gpt-small-ddp").one()
+        person = session.query(t.Person.id).filter(t.Person.login == "nlp-1").scalar()
+    b.add_submission(
+        begin, person, cluster=CLUSTER, token=job.token, run=RUN, state="accepted", job_id=job.id,
+        next_attempt_at=None, created_at=job.submit_time,
+        ask={"template": "ddp", "name": job.name, "values": {"max_restarts": "3"}},
+    )  # fmt: skip
+    now = broker.now
+    made = fill_training(
+        begin, broker.files, now=now, user="nlp-1", second=job.id, started=job.start_time,
+        cluster=CLUSTER,
+    )  # fmt: skip
+    return Trainer(made.folder, ("a100-1", "a100-2"), step=made.step)
 
 
 def _people(begin: Begin, broker: FakeBroker) -> None:

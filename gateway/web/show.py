@@ -50,6 +50,8 @@ def init_show(app: Flask) -> None:
         moment=moment,
         ago=ago,
         card_squares=card_squares,
+        bytes=size_text,
+        seconds=seconds_text,
     )
 
 
@@ -73,6 +75,29 @@ def duration(value: timedelta | float | None) -> str:
         gettext("%(n)s h", n=seconds % DAY // HOUR),
         seconds % DAY // HOUR,
     )
+
+
+def short(value: float) -> str:
+    """Three figures and a letter: 208k, 1.24M, 0.0031."""
+    size = abs(value)
+    for letter, one in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if size >= one * 0.9995:
+            return f"{value / one:.3g}{letter}"
+    if size >= 1e-3 or not size:
+        return f"{value:.3g}"
+    return f"{value:.1e}"
+
+
+def size_text(size: float | None) -> str:
+    """Decimal, as disks and cards are sold: 1 GB is 10^9 bytes. Empty for None."""
+    return "" if size is None else f"{short(size)}B"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """Short times with their parts of a second, longer ones in words. Empty for None."""
+    if seconds is None or seconds >= MINUTE:
+        return duration(seconds)
+    return gettext("%(n)s s", n=short(seconds))
 
 
 def minutes_words(minutes: int | None) -> str:

@@ -29,12 +29,22 @@ class Segment:
     wide: float
 
 
+def ticks(
+    moments: Sequence[datetime], stretches: Sequence[Stretch], *, now: datetime
+) -> list[float]:
+    """Where each moment lies on the bar that `segments` makes of these stretches, in percent."""
+    pieces = _all_pieces(stretches, now)
+    if not pieces:
+        return []
+    first, last = min(piece[1] for piece in pieces), max(piece[2] for piece in pieces)
+    whole = max((last - first).total_seconds(), 1.0)
+    places = ((moment - first).total_seconds() / whole * 100 for moment in moments)
+    return [round(min(max(place, 0.0), 100.0), 2) for place in places]
+
+
 def segments(stretches: Sequence[Stretch], *, now: datetime) -> list[Segment]:
     """The segments in order, from the first submit to the last end, or to now."""
-    pieces: list[tuple[str, datetime, datetime]] = []
-    for stretch in sorted(stretches, key=lambda one: one.submit):
-        pieces += _pieces(stretch, now)
-    pieces = [piece for piece in pieces if piece[2] > piece[1]]
+    pieces = _all_pieces(stretches, now)
     if not pieces:
         return []
     first = min(piece[1] for piece in pieces)
@@ -49,6 +59,15 @@ def segments(stretches: Sequence[Stretch], *, now: datetime) -> list[Segment]:
         )
         for kind, since, until in pieces
     ]
+
+
+def _all_pieces(
+    stretches: Sequence[Stretch], now: datetime
+) -> list[tuple[str, datetime, datetime]]:
+    pieces: list[tuple[str, datetime, datetime]] = []
+    for stretch in sorted(stretches, key=lambda one: one.submit):
+        pieces += _pieces(stretch, now)
+    return [piece for piece in pieces if piece[2] > piece[1]]
 
 
 def _pieces(stretch: Stretch, now: datetime) -> list[tuple[str, datetime, datetime]]:

@@ -27,7 +27,7 @@ from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.formbase import Posted
 from gateway.web.messages import error_sentence
-from gateway.web.views import acting, joblist, jobview, outputs, statewords
+from gateway.web.views import acting, joblist, jobview, outputs, statewords, trainview
 from gateway.web.views.freshness import fresh
 from gateway.web.views.listview import ListView, waiting_lines
 
@@ -52,7 +52,12 @@ def show(job_id: int) -> ResponseReturnValue:
     page = jobview.build(job_id)
     first = outputs.first(job_id, page, look=request.args.get("output", ""))
     return render_template(
-        "pages/job.html", page=page, job=page.job, detail=page.detail, chunk=first
+        "pages/job.html",
+        page=page,
+        job=page.job,
+        detail=page.detail,
+        chunk=first,
+        train=trainview.build(page),
     )
 
 
@@ -62,6 +67,26 @@ def state(job_id: int) -> ResponseReturnValue:
     """What a start or an end changes, in one answer."""
     page = jobview.build(job_id)
     return render_template("fragments/job_live.html", page=page, job=page.job, detail=page.detail)
+
+
+@bp.get("/<int:job_id>/training")
+@requires(Permission.USE_PORTAL)
+def training(job_id: int) -> ResponseReturnValue:
+    """The training's part of the page, for its live update."""
+    page = jobview.build(job_id)
+    train = trainview.build(page)
+    if train is None:
+        raise NotFound(f"training of job {job_id}")
+    return render_template("fragments/job_training.html", page=page, job=page.job, train=train)
+
+
+@bp.get("/<int:job_id>/training.csv")
+@requires(Permission.USE_PORTAL)
+def training_csv(job_id: int) -> ResponseReturnValue:
+    """All that is kept of its metrics."""
+    page = jobview.build(job_id)
+    name = {"Content-Disposition": f'attachment; filename="job-{page.number}-metrics.csv"'}
+    return Response(trainview.csv(page), mimetype="text/csv", headers=name)
 
 
 @bp.get("/<int:job_id>/output")

@@ -23,6 +23,7 @@ from gateway.web.texts import gettext
 from gateway.web.timeline import Segment, Share, Stretch, segments, shares
 from gateway.web.views import acting, costview, joblist
 from gateway.web.views.freshness import Fresh, fresh
+from gateway.web.views.trainhead import Heard, TrainHead, head, hear
 
 # Accounting is read every half minute: until then a job that left the queue is nothing odd.
 TOLD_SOON = timedelta(minutes=2)
@@ -89,6 +90,7 @@ class JobView:
     events: list[EventView]
     script: str | None
     cost: costview.CostView | None
+    training: TrainHead
 
 
 def build(job_id: int) -> JobView:
@@ -106,9 +108,12 @@ def build(job_id: int) -> JobView:
         events = reads.events(session, job_id=job_id, submission_id=submission)
         last_poll = poll(session, "queue")
         spent = costs.of_job(session, detail.row, now=now, gone_at=detail.left_queue_at)
+        heard = hear(session, job_id)
         gated = detail.row.reason == "JobHeldAdmin" and why_held(session, job_id) is not None
     last = fresh(last_poll, now)
-    return _view(detail, runs, events, spent, gated=gated, rights=rights, freshness=last, now=now)
+    return _view(
+        detail, runs, events, spent, heard, gated=gated, rights=rights, freshness=last, now=now
+    )
 
 
 def _view(
@@ -116,6 +121,7 @@ def _view(
     runs: Sequence[RunRow],
     events: Sequence[EventRow],
     spent: JobMoney | None,
+    heard: Heard,
     *,
     gated: bool,
     rights: JobRights,
@@ -152,6 +158,7 @@ def _view(
         events=[EventView(one.at, _who(one), event_text(one.kind, one.detail)) for one in events],
         script=own.script if own else None,
         cost=costview.build(spent),
+        training=head(heard, [one for one, _ in stretches], now=now),
     )
 
 
