@@ -1,101 +1,28 @@
 """Ranks that really are processes, with real collectives of torch over gloo.
 
-Starts processes: only they can disagree. Only where there is torch: PLANNER_TORCH_PYTHON names a
-Python that has it.
+Starts processes: only they can disagree.
 """
 
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
-import time
-from functools import cache
 from pathlib import Path
 
 import pytest
+from ranks_launched import Launches, ended, has, wait_for_step
 
 from sluice_train.checkpoint import listed, move_incomplete, newest
 from sluice_train.files import lines
 
 SCRIPT = Path(__file__).with_name("ranks_training.py")
-LIBRARY = Path(__file__).resolve().parents[2] / "contrib" / "sluice_train"
-PYTHON = os.environ.get("PLANNER_TORCH_PYTHON", sys.executable)
-
-
-@cache
-def _has_torch() -> bool:
-    return (
-        subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode
-        == 0
-    )
-
-
-@pytest.fixture(autouse=True)
-def needs_torch():
-    if not _has_torch():
-        pytest.skip("torch is not installed")
 
 
 @pytest.fixture
 def launch(tmp_path):
-    """Starts the ranks of one launch, as torchrun would on one node; none outlives the test."""
-    running: list[subprocess.Popen[str]] = []
-
-    def started(*command: object, world: int = 2, **given: str) -> list[subprocess.Popen[str]]:
-        found = newest(tmp_path / "checkpoints")
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(LIBRARY),
-            "OMP_NUM_THREADS": "1",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(_free_port()),
-            "WORLD_SIZE": str(world),
-            "EXPECT_WORLD": str(world),
-            "SLUICE_RUN_DIR": str(tmp_path),
-            "SLUICE_KIT": "/kit",
-            "SLUICE_RESUME": str(found.path) if found else "",
-            "SLUICE_CHECKPOINT_SECONDS": "0",
-        } | given
-        ranks = [
-            subprocess.Popen(
-                [PYTHON, "-W", "ignore", *map(str, command)],
-                env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(world)
-        ]
-        running.extend(ranks)
-        return ranks
-
-    yield started
-    for process in running:
-        process.kill()
-        process.communicate()
-
-
-def _free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
-
-
-def ended(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
-    """Code, output and errors of each, all of which must end in time."""
-    until = time.monotonic() + 90
-    found = [each.communicate(timeout=until - time.monotonic()) for each in processes]
-    return [(each.returncode, *texts) for each, texts in zip(processes, found, strict=True)]
-
-
-def wait_for_step(folder: Path, step: int) -> None:
-    """Until the training says that it has come that far."""
-    until = time.monotonic() + 60
-    while not any(line["step"] >= step for line in lines(folder / "metrics.jsonl")):
-        assert time.monotonic() < until, "the training does not get on"
-        time.sleep(0.02)
+    if not has("torch"):
+        pytest.skip("torch is not installed")
+    launches = Launches(tmp_path)
+    yield launches
+    launches.end()
 
 
 def events(folder: Path) -> list[tuple[str, int]]:

@@ -172,13 +172,24 @@ class Run:
         """Inside `saving`, after `async_save`: it is a checkpoint only when `future` is done."""
         self._saves.seal_after(future)
 
-    def finish(self) -> None:
-        """Every rank is through: DONE, or STOPPED where it was stopped and is saved. OSError."""
+    def adopt(self, step: int, path: Path, *, seconds: float = 0.0) -> None:
+        """A framework wrote checkpoint `step` into `path` by itself: sync it and name its files.
+
+        `seconds` is how long that took.
+        """
+        self._saves.adopt(step, path, seconds)
+        self._plan_save()
+
+    def finish(self, *, complete: bool = False) -> None:
+        """Every rank is through: DONE, or STOPPED where it was stopped and is saved. OSError.
+
+        `complete`: the last step is done, although a stop was asked for. `steps` knows by itself.
+        """
         self._saves.conclude()
         if self._ranks.first:
             self._progress.flush()
         self._ranks.all(True)
-        if not self.stopping or self._all_done or self._smoked:
+        if not self.stopping or complete or self._all_done or self._smoked:
             self._report.mark(self._folder.done, step=self._done)
             self.tell("done", step=self._done)
         elif self._saved_since_stop():

@@ -8,7 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sluice_train.checkpoint import Checkpoint, abandon, begin, prune, seal, sync, unfinished
+from sluice_train.checkpoint import (
+    Checkpoint,
+    abandon,
+    begin,
+    complete,
+    prune,
+    seal,
+    sync,
+    unfinished,
+    write_manifest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,7 +85,17 @@ class Saves:
         if written and later:
             self._pending = save
         else:
-            self._end(save, written=written)
+            self._end(save, self._named(save), written=written)
+
+    def adopt(self, step: int, path: Path, seconds: float) -> None:
+        """Name the files of a checkpoint that a framework wrote by itself. All ranks."""
+        save = Save(step, path, seconds)
+
+        def name() -> Checkpoint | None:
+            write_manifest(path, step, self._ranks.world)
+            return complete(path)
+
+        self._end(save, name, written=self._all())
 
     def seal_after(self, future: Any) -> None:
         """What is being written is complete when `future` is: of `async_save`, or one like it."""
@@ -86,30 +106,28 @@ class Saves:
         """Wait for the pending save, and make it a checkpoint. All ranks."""
         if self._pending is not None:
             save, self._pending = self._pending, None
-            self._end(save, written=True)
+            self._end(save, self._named(save), written=True)
 
-    def _end(self, save: Save, *, written: bool) -> None:
+    def _named(self, save: Save) -> Callable[[], Checkpoint | None]:
+        return lambda: seal(save.aside, save.step, self._ranks.world)
+
+    def _end(self, save: Save, name: Callable[[], Checkpoint | None], *, written: bool) -> None:
         started = time.monotonic()
-        sealed: list[Checkpoint] = []
+        named: list[Checkpoint | None] = []
         future = save.future
         # Even where another rank failed: nobody may write into a folder that is being deleted.
         done = self._all(future.result if future is not None else None) and written
         done = done and self._all((lambda: sync(save.aside)) if self._ranks.leads_node else None)
-
-        def give_the_name() -> None:
-            sealed.append(seal(save.aside, save.step, self._ranks.world))
-
-        done = done and self._all(give_the_name if self._ranks.first else None)
+        done = done and self._all((lambda: named.append(name())) if self._ranks.first else None)
         if not done:
             self._fail(save)
             return
         self.last_step, self.failed = save.step, False
-        seconds = save.seconds + time.monotonic() - started
-        for checkpoint in sealed:
+        for checkpoint in filter(None, named):
             self._report.event(
                 "saved",
                 step=save.step,
-                seconds=round(seconds, 3),
+                seconds=round(save.seconds + time.monotonic() - started, 3),
                 bytes=checkpoint.bytes,
                 path=str(checkpoint.path),
             )
@@ -119,7 +137,7 @@ class Saves:
         text = f"{type(self._error).__name__}: {self._error}" if self._error else ""
         self._error, self.failed = None, True
         text = self._ranks.first_text(text)
-        if self._ranks.first:
+        if self._ranks.first and save.aside.suffix == ".tmp":  # else it is the framework's own
             abandon(save.aside)
         self._report.event("save_failed", step=save.step, error=text)
         self._report.say(f"step {save.step} was not saved, the training goes on: {text}")
