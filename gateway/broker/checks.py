@@ -14,6 +14,8 @@ MAX_SCRIPT_BYTES = 4 * 2**20  # Slurm's own default, SchedulerParameters=max_scr
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
 _SIGNAL = re.compile(r"(?:(R?B?|BR):)?([A-Z0-9]+)(?:@(\d{1,5}))?", re.ASCII)
 _LAST_SIGNAL, _LONGEST_NOTICE = 64, 2**16 - 1  # Slurm keeps the seconds in 16 bits
+# All tasks from 0 on, and how many at once: what `core.arrays.array_text` makes.
+_ARRAY = re.compile(r"0(?:-[1-9]\d{0,6})?(?:%[1-9]\d{0,6})?", re.ASCII)
 _LINE_BREAKS = "\u2028\u2029\u0085"
 
 
@@ -32,6 +34,7 @@ def check_submit(request: m.SubmitRequest) -> None:
     for path in (request.working_directory, request.output):
         _require(is_plain_text(path, MAX_PATH_BYTES), "bad_path")
     _require(request.working_directory.startswith("/"), "bad_path")
+    _require(request.array is None or _ARRAY.fullmatch(request.array) is not None, "invalid_array")
     _check_numbers(request)
     _check_script(request.script)
     if request.signal is not None:

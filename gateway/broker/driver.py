@@ -187,6 +187,8 @@ def description(account: Account, request: m.SubmitRequest) -> dict[str, Any]:
         fields["gres_per_node"] = {kind: request.gpus_per_node}
     if request.memory_mb_per_node is not None:
         fields["memory_per_node"] = request.memory_mb_per_node
+    if request.array is not None:
+        fields["array"] = request.array
     if request.signal is not None:
         fields["signal"] = checks.parse_signal(request.signal)
     if request.after_ok is not None:

@@ -67,6 +67,8 @@ def arguments(request: m.SubmitRequest) -> list[str]:
         kind = f"{request.gpu_type}:" if request.gpu_type else ""
         # As the script's own line says it: Slurm takes no --gres beside --gpus-per-node.
         words.append(f"--gpus-per-node={kind}{request.gpus_per_node}")
+    if request.array is not None:
+        words.append(f"--array={request.array}")
     if request.memory_mb_per_node is not None:
         words.append(f"--mem={request.memory_mb_per_node}M")
     if request.after_ok is not None:

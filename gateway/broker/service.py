@@ -190,19 +190,26 @@ class Service:
     def _read_back(self, account: Account, request: m.SubmitRequest, job_id: int) -> m.AcceptedJob:
         try:
             job = self.slurm.job(job_id)
+            records = self._of_array(job_id) if request.array else []
         except GatewayError as error:
             raise BrokerSilent(f"job {job_id} was accepted, then: {error}") from error
-        found = differences(asked_shape(request), shape_of(job))
+        back = replace(accepted(job), array_tasks=_tasks(records) if request.array else None)
+        found = differences(asked_shape(request), shape_of(back))
         if found:
-            self._stop(account, job_id)
+            self._stop(account, job_id, records)
             text = f"job {job_id} differs in {', '.join(found)} and was cancelled"
             raise BrokerRefused(text, code="accepted_differs")
-        return accepted(job)
+        return back
 
-    def _stop(self, account: Account, job_id: int) -> None:
+    def _of_array(self, job_id: int) -> list[m.QueueJob]:
+        """The tasks that have started, one by one, and a record for all that wait."""
+        return [job for job in self.slurm.jobs() if job.array_job_id == job_id]
+
+    def _stop(self, account: Account, job_id: int, records: list[m.QueueJob]) -> None:
         """A job that cannot be stopped is there all the same: no error here is a no."""
         try:
-            self.slurm.cancel(account, job_id)
+            for one in {job_id, *(job.job_id for job in records if job.state not in ENDED)}:
+                self.slurm.cancel(account, one)
         except GatewayError as error:
             raise BrokerSilent(f"job {job_id} differs, and goes on: {error}") from error
 
@@ -227,9 +234,16 @@ def _require_pending(job: m.QueueJob) -> None:
         raise BrokerRefused(f"job {job.job_id} is {job.state}", code=code)
 
 
+def _tasks(records: list[m.QueueJob]) -> int | None:
+    """Tasks of an array; None where Slurm shows none, or cut its list of those that wait."""
+    counts = [job.array_tasks if job.array_task is None else 1 for job in records]
+    known = [count for count in counts if count is not None]
+    return sum(known) or None if len(known) == len(counts) else None
+
+
 def accepted(job: m.QueueJob) -> m.AcceptedJob:
     return m.AcceptedJob(
-        job_id=job.job_id,
+        job_id=job.array_job_id or job.job_id,
         submit_time=job.submit_time,
         name=job.name,
         account=job.account,
@@ -245,7 +259,7 @@ def accepted(job: m.QueueJob) -> m.AcceptedJob:
 def _accepted_run(run: m.RunRecord) -> m.AcceptedJob:
     gpus, _ = gpu_count(parse_tres(run.req_tres))
     return m.AcceptedJob(
-        job_id=run.job_id,
+        job_id=run.array_job_id or run.job_id,
         submit_time=run.submit_time,
         name=run.name,
         account=run.account,

@@ -20,6 +20,12 @@ class ArrayTasks:
         return self.at_least if self.complete else None
 
 
+def array_text(tasks: int, at_once: int | None) -> str:
+    """What sbatch takes for so many tasks, counted from 0; 0 or None at once: no limit."""
+    span = f"0-{tasks - 1}" if tasks > 1 else "0"
+    return f"{span}%{at_once}" if at_once and at_once < tasks else span
+
+
 def parse_array(text: str) -> ArrayTasks:
     """Read a task list, with or without `JOBID_[...]` around it; ValueError if it is none."""
     wrapped = _WRAPPED.fullmatch(text)

@@ -54,6 +54,35 @@ class SubmitContract(Steps):
         assert stranger is None
         self.cancel(site, job)
 
+    def test_an_array_is_as_many_tasks_as_were_asked_for(self, site: ContractSite) -> None:
+        output = f"/home/{site.cast.user}/contract-%A_%a.log"
+        asked = request(site.cast, array="0-2%2", output=output)
+        job = site.broker.submit(asked)
+        assert (job.array_tasks, job.nodes, job.gpus) == (3, 1, 1)
+        site.until(lambda: len(self._running(site, job)) == 2, WAIT_SECONDS)
+        # Two at a time, though the nodes have room for all; the third waits in the array's record.
+        waiting = find_job(site.broker, job.job_id)
+        assert waiting is not None
+        assert (waiting.state, waiting.array_tasks, waiting.array_task) == ("PENDING", 1, None)
+        running = self._running(site, job)
+        assert sorted(one.array_task or 0 for one in running) == [0, 1]
+        assert {one.output for one in running} == {
+            f"/home/{site.cast.user}/contract-{job.job_id}_{task}.log" for task in (0, 1)
+        }
+        assert {one.comment for one in running} == {f"sluice:{asked.token}"}
+        found = site.broker.find(asked.token, user=asked.user, since=job.submit_time)
+        assert found is not None
+        assert found.job_id == job.job_id
+        assert site.broker.submit(asked).job_id == job.job_id
+        for one in [*running, waiting]:
+            site.broker.cancel(one.job_id, user=asked.user)
+        site.until(lambda: not self._running(site, job), WAIT_SECONDS)
+        self.cancel(site, job)
+
+    def _running(self, site: ContractSite, job: m.AcceptedJob) -> list[m.QueueJob]:
+        jobs = site.broker.queue().jobs
+        return [one for one in jobs if one.array_job_id == job.job_id and one.state == "RUNNING"]
+
     def test_what_slurm_would_not_run_is_refused_by_code(self, site: ContractSite) -> None:
         cast = site.cast
         refusals: list[tuple[str, dict[str, Any]]] = [
@@ -64,6 +93,7 @@ class SubmitContract(Steps):
             ("invalid_time_limit", {"time_limit_minutes": 60 * 24 * 365}),
             ("node_config_unavailable", {"gpus_per_node": cast.gpus_per_node + 1}),
             ("node_config_unavailable", {"gpu_type": "nosuch"}),
+            ("invalid_array", {"array": "0-99999"}),
         ]
         for code, changes in refusals:
             with refused(code):

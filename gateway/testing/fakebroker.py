@@ -1,9 +1,11 @@
 """FakeBroker: the port's promises in memory, with a clock of its own and faults on demand."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gateway.broker.checks import check_submit
 from gateway.broker.service import accepted
+from gateway.core.arrays import parse_array
 from gateway.core.limits import partition_refusal, time_limit_refusal
 from gateway.core.readback import differences
 from gateway.errors import BrokerRefused
@@ -16,6 +18,8 @@ from gateway.wire import messages as m
 from gateway.wire.shapes import asked_shape, shape_of
 
 __all__ = ["BEGIN", "FakeBroker"]
+
+MAX_ARRAY_SIZE = 1001  # Slurm's default
 
 
 class FakeBroker(FakeGate):
@@ -37,13 +41,16 @@ class FakeBroker(FakeGate):
             job = self._own(job_id, user)
             if job.ended:
                 raise BrokerRefused(job.state, code="already_done")
-            self.finish(job_id, "CANCELLED")
+            for one in self._alike(job):
+                fakejobs.end_run(one, "CANCELLED", self.now)
+            self._tick()
 
         self._act("cancel", act)
 
     def hold(self, job_id: int, *, user: str) -> None:
         def act() -> None:
-            self._pending(job_id, user).eligible = None
+            for one in self._alike(self._pending(job_id, user)):
+                one.eligible = None
 
         self._act("hold", act)
 
@@ -54,7 +61,8 @@ class FakeBroker(FakeGate):
                 raise BrokerRefused(job.state, code="already_done")
             if job.held_by_admin:
                 raise BrokerRefused(str(job_id), code="held_by_admin")
-            job.eligible = job.eligible or self.now
+            for one in self._alike(job):
+                one.eligible = one.eligible or self.now
             self._tick()
 
         self._act("release", act)
@@ -81,14 +89,17 @@ class FakeBroker(FakeGate):
             )
             if refusal:
                 raise BrokerRefused(str(job_id), code=refusal)
-            job.time_limit_minutes = minutes
+            for one in self._alike(job):
+                one.time_limit_minutes = minutes
 
         self._act("set-time-limit", act)
 
     def queue(self) -> m.Queue:
         self._ask("queue")
         kept = [job for job in self.jobs.values() if fakejobs.is_in_queue(job, self.now)]
-        return m.Queue(tuple(fakejobs.queue_job(job) for job in kept), self.now)
+        return m.Queue(
+            tuple(fakejobs.queue_job(*record) for record in fakejobs.listed(kept)), self.now
+        )
 
     def nodes(self) -> tuple[m.Node, ...]:
         self._ask("nodes")
@@ -126,6 +137,7 @@ class FakeBroker(FakeGate):
         runs: list[m.RunRecord] = []
         for job in self.jobs.values():
             runs += job.runs
+        for job, _ in fakejobs.listed(self.jobs.values()):
             if not job.ended:
                 runs.append(fakejobs.run_record(job, self.now))
         around = [run for run in runs if _around(run, since, until)]
@@ -155,13 +167,15 @@ class FakeBroker(FakeGate):
         self._require_submit_room(request)
         if request.after_ok is not None and request.after_ok not in self.jobs:
             raise BrokerRefused(str(request.after_ok), code="invalid_dependency")
-        job = self._new_job(request, job_id=self._next_id)
-        self._next_id += 1
-        found = fakejobs.queue_job(job)
-        if differences(asked_shape(request), shape_of(found)):
+        tasks = fakejobs.tasks_of(self._new_job(request, job_id=self._next_id))
+        self._next_id += len(tasks)
+        back = accepted(fakejobs.queue_job(tasks[-1]))
+        if request.array is not None:
+            back = replace(back, array_tasks=len(tasks))
+        if differences(asked_shape(request), shape_of(back)):
             raise BrokerRefused("differs", code="accepted_differs")
-        self.jobs[job.job_id] = job
-        return accepted(found)
+        self.jobs |= {job.job_id: job for job in tasks}
+        return back
 
     def _new_job(self, request: m.SubmitRequest, *, job_id: int) -> FakeJob:
         return FakeJob(
@@ -186,6 +200,8 @@ class FakeBroker(FakeGate):
         )
         if refusal:
             raise BrokerRefused(request.partition, code=refusal)
+        if request.array and parse_array(request.array).at_least > MAX_ARRAY_SIZE:
+            raise BrokerRefused(request.array, code="invalid_array")
         mine = [a for a in self.site.associations() if a.user == request.user]
         group = next((a for a in mine if a.account == request.account), None)
         if group is None:

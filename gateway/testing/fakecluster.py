@@ -140,7 +140,12 @@ class FakeCluster:
         return job
 
     def _by_token(self, token: str) -> FakeJob | None:
-        return next((job for job in self.jobs.values() if job.request.token == token), None)
+        """Of an array the task that has its id."""
+        mine = [job for job in self.jobs.values() if job.request.token == token]
+        return next((job for job in mine if job.array_job_id in {None, job.job_id}), None)
+
+    def _alike(self, job: FakeJob) -> list[FakeJob]:
+        return fakejobs.alike(job, self.jobs.values())
 
 
 def _greeting(job: FakeJob) -> str:

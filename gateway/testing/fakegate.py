@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from gateway.broker.limits import check
+from gateway.core.arrays import parse_array
 from gateway.errors import BrokerRefused
 from gateway.testing import fakejobs
 from gateway.testing.fakecluster import FakeCluster
@@ -26,7 +27,8 @@ class FakeGate(FakeCluster):
             if job.eligible is None:
                 code = "held_by_admin" if job.held_by_admin else "held_by_owner"
                 raise BrokerRefused(str(job_id), code=code)
-            job.eligible, job.held_by_admin = None, True
+            for one in self._alike(job):
+                one.eligible, one.held_by_admin = None, True
 
         self._act("hold-admin", act)
 
@@ -37,7 +39,8 @@ class FakeGate(FakeCluster):
                 raise BrokerRefused(job.state, code="already_done")
             if not job.held_by_admin:
                 raise BrokerRefused(str(job_id), code="not_held_by_admin")
-            job.eligible, job.held_by_admin = self.now, False
+            for one in self._alike(job):
+                one.eligible, one.held_by_admin = self.now, False
             self._tick()
 
         self._act("release-admin", act)
@@ -87,5 +90,6 @@ class FakeGate(FakeCluster):
                 for job in self.jobs.values()
                 if not job.ended and fakejobs.is_below(job.request, limits)
             ]
-            if most is not None and len(there) >= most:
+            tasks = parse_array(request.array).at_least if request.array else 1
+            if most is not None and len(there) + tasks > most:
                 raise BrokerRefused("AssocGrpSubmitJobsLimit", code="group_submit_limit")

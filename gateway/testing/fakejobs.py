@@ -1,9 +1,10 @@
 """Jobs of FakeBroker: when they start, end, are requeued, and what accounting keeps of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from gateway.core.arrays import parse_array
 from gateway.testing.fakesite import FakePartition, FakeSite
 from gateway.wire import messages as m
 
@@ -29,6 +30,8 @@ class FakeJob:
     restarts: int = 0
     exit_code: int = 0
     exit_signal: int | None = None
+    array_job_id: int | None = None
+    array_task: int | None = None
     held_by_admin: bool = False
     over_run_minutes: bool = False
     waits_for: str | None = None  # Dependency, or DependencyNeverSatisfied
@@ -61,7 +64,7 @@ def start_what_fits(
     for job in waiting:
         _look_at_dependency(job, known, now)
     waiting = [job for job in waiting if job.waits_for is None]
-    waiting.sort(key=lambda job: (-site.priority(job.request.qos), job.submit, job.job_id))
+    waiting.sort(key=lambda job: (-site.priority(job.request.qos), job.submit, *_place(job)))
     for job in waiting:
         partition = site.partition(job.request.partition)
         if partition is None or job.eligible is None or job.eligible > now:
@@ -70,7 +73,8 @@ def start_what_fits(
         if job.over_run_minutes:
             continue
         free = [name for name in partition.node_names() if _fits(partition, name, job, jobs)]
-        if len(free) >= job.request.nodes and _group_has_room(site, job, jobs):
+        room = _group_has_room(site, job, jobs) and _array_has_room(job, jobs)
+        if len(free) >= job.request.nodes and room:
             job.state, job.start = "RUNNING", now
             job.nodes = tuple(free[: job.request.nodes])
 
@@ -88,6 +92,40 @@ def _look_at_dependency(job: FakeJob, known: Mapping[int, FakeJob], now: datetim
         job.eligible = now
 
 
+def tasks_of(job: FakeJob) -> list[FakeJob]:
+    """The tasks of an array, each a job; the last one has the array's own id."""
+    if job.request.array is None:
+        return [job]
+    count = parse_array(job.request.array).at_least
+    first = job.job_id + 1
+    own_ids = [*range(first, first + count - 1), job.job_id]
+    return [
+        replace(job, job_id=own, array_job_id=job.job_id, array_task=task, runs=[])
+        for task, own in enumerate(own_ids)
+    ]
+
+
+def alike(job: FakeJob, jobs: Iterable[FakeJob]) -> list[FakeJob]:
+    """What an act on the job reaches: the array's own id means all tasks that never started."""
+    if not _never_started(job) or job.job_id != job.array_job_id:
+        return [job]
+    return [one for one in jobs if one.array_job_id == job.job_id and _never_started(one)]
+
+
+def listed(jobs: Iterable[FakeJob]) -> list[tuple[FakeJob, int | None]]:
+    """Each record of the queue with the tasks that it stands for, None: it is one task or no
+    array. Tasks that never started are one record, that of the array's own id."""
+    all_jobs = list(jobs)
+    found: list[tuple[FakeJob, int | None]] = []
+    for job in all_jobs:
+        waiting = _never_started(job) and job.array_job_id is not None
+        if not waiting:
+            found.append((job, None))
+        elif job.job_id == job.array_job_id:
+            found.append((job, len(alike(job, all_jobs))))
+    return found
+
+
 def end_run(job: FakeJob, state: str, now: datetime, *, code: int = 0, signal: int = 0) -> None:
     """Close the run, or the wait of a job that never started."""
     job.state, job.end = state, now
@@ -101,6 +139,20 @@ def put_back(job: FakeJob, state: str, now: datetime) -> None:
     job.state, job.submit, job.eligible = "PENDING", now, now
     job.start = job.end = None
     job.nodes, job.restarts, job.held_by_admin = (), job.restarts + 1, False
+
+
+def _never_started(job: FakeJob) -> bool:
+    return job.state == "PENDING" and not job.restarts
+
+
+def _place(job: FakeJob) -> tuple[int, int]:
+    return job.array_job_id or job.job_id, job.array_task or 0
+
+
+def _array_has_room(job: FakeJob, jobs: list[FakeJob]) -> bool:
+    most = parse_array(job.request.array).throttle if job.request.array else None
+    beside = [one for one in jobs if one.array_job_id == job.array_job_id]
+    return most is None or sum(one.state == "RUNNING" for one in beside) < most
 
 
 def is_in_queue(job: FakeJob, now: datetime) -> bool:
@@ -148,10 +200,13 @@ def run_record(job: FakeJob, now: datetime) -> m.RunRecord:
         reason=job.reason(),
         working_directory=wanted.working_directory,
         comment=f"sluice:{wanted.token}",
+        array_job_id=job.array_job_id,
+        array_task=None if _never_started(job) else job.array_task,
     )
 
 
-def queue_job(job: FakeJob) -> m.QueueJob:
+def queue_job(job: FakeJob, tasks: int | None = None) -> m.QueueJob:
+    """`tasks` of an array that the record stands for."""
     wanted = job.request
     return m.QueueJob(
         job_id=job.job_id,
@@ -181,11 +236,16 @@ def queue_job(job: FakeJob) -> m.QueueJob:
         working_directory=wanted.working_directory,
         output=output_path(job),
         comment=f"sluice:{wanted.token}",
+        array_job_id=job.array_job_id,
+        array_task=job.array_task if tasks is None else None,
+        array_tasks=tasks,
     )
 
 
 def output_path(job: FakeJob) -> str:
     path = job.request.output.replace("%j", str(job.job_id)).replace("%x", job.request.name)
+    if job.array_job_id is not None:
+        path = path.replace("%A", str(job.array_job_id)).replace("%a", str(job.array_task))
     return path if path.startswith("/") else f"{job.request.working_directory}/{path}"
 
 

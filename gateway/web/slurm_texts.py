@@ -100,7 +100,9 @@ SLURM_TEXTS = {
     "qos_threshold": _l("Your group's use is not within what this QoS wants."),
     "step_limit": _l("The job has as many steps as it may."),
     "job_suspended": _l("The job is suspended."),
-    "invalid_array": _l("Slurm could not read the array."),
+    "invalid_array": _l(
+        "Slurm takes no array of so many tasks (MaxArraySize of the site). Use a shorter table."
+    ),
     "job_started": _l("The job has started meanwhile."),
     "job_not_running": _l("The job does not run."),
     "job_not_pending_nor_running": _l("The job has ended meanwhile."),

@@ -40,7 +40,8 @@ class SubmitRequest:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedJob:
-    """What Slurm says it accepted, read back right after the submit."""
+    """What Slurm says it accepted, read back right after the submit. Of an array `job_id` is the
+    array's, all else one task's; `array_tasks` None: no array, or not counted."""
 
     job_id: int
     submit_time: datetime
@@ -52,6 +53,7 @@ class AcceptedJob:
     gpus: int
     time_limit_minutes: int | None
     output: str | None
+    array_tasks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The shape of a job as each message tells it: both ends of the socket compare it."""
 
+from gateway.core.arrays import parse_array
 from gateway.core.readback import Shape
 from gateway.wire import messages as m
 
@@ -12,10 +13,11 @@ def asked_shape(request: m.SubmitRequest) -> Shape:
         nodes=request.nodes,
         gpus=request.nodes * request.gpus_per_node,
         time_limit_minutes=request.time_limit_minutes,
+        tasks=parse_array(request.array).count if request.array else None,
     )
 
 
-def shape_of(job: m.QueueJob | m.AcceptedJob) -> Shape:
+def shape_of(job: m.AcceptedJob) -> Shape:
     return Shape(
         account=job.account,
         qos=job.qos,
@@ -23,4 +25,5 @@ def shape_of(job: m.QueueJob | m.AcceptedJob) -> Shape:
         nodes=job.nodes,
         gpus=job.gpus,
         time_limit_minutes=job.time_limit_minutes,
+        tasks=job.array_tasks,
     )

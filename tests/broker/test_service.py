@@ -127,6 +127,45 @@ def test_a_changed_job_that_cannot_be_cancelled_is_unknown_not_refused(service, 
         service.submit(request(CAST))
 
 
+def as_array(asked: m.SubmitRequest, *tasks: int | None) -> tuple[m.QueueJob, ...]:
+    """Records of array 1: a number is a task that runs, None all that wait (7 of them)."""
+    job = FakeJob(1, asked, PERSON.uid, NOW, NOW, asked.time_limit_minutes, array_job_id=1)
+    waiting = queue_job(job, 7)
+    return tuple(
+        waiting
+        if task is None
+        else replace(waiting, job_id=task + 2, state="RUNNING", array_task=task, array_tasks=None)
+        for task in tasks
+    )
+
+
+def test_the_tasks_of_an_array_are_counted_whether_they_started_or_not(service, slurm):
+    asked = request(CAST, array="0-9%3")
+    slurm.jobs = lambda: as_array(asked, None, 0, 1, 2)
+    assert service.submit(asked).array_tasks == 10
+
+
+def test_an_array_of_other_tasks_is_cancelled_with_those_that_started(service, slurm):
+    asked = request(CAST, array="0-10%3")
+    slurm.jobs = lambda: as_array(asked, None, 0, 1, 2)
+    with pytest.raises(BrokerRefused, match="tasks"):
+        service.submit(asked)
+    assert sorted(slurm.cancelled) == [1, 2, 3, 4]
+
+
+def test_an_array_whose_list_of_tasks_is_cut_is_not_counted(service, slurm):
+    asked = request(CAST, array="0-10%3")
+    slurm.jobs = lambda: tuple(replace(job, array_tasks=None) for job in as_array(asked, None))
+    assert service.submit(asked).array_tasks is None
+
+
+def test_a_task_of_an_array_is_found_as_the_array(service, slurm):
+    asked = request(CAST, array="0-9%3")
+    service.submit(asked)
+    slurm.jobs = lambda: as_array(asked, 4)
+    assert service.submit(asked).job_id == 1
+
+
 def test_a_new_token_needs_no_look_into_the_queue(service, slurm):
     service.submit(request(CAST))
     assert slurm.listed == 0

@@ -10,6 +10,8 @@ CAST = Cast()
 
 def test_an_ordinary_request_is_fine():
     check_submit(request(CAST, name="é 😀", signal="B:USR1@120", memory_mb_per_node=1000))
+    for array in ("0", "0-9", "0-999%10"):
+        check_submit(request(CAST, array=array))
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,12 @@ def test_an_ordinary_request_is_fine():
         ("bad_path", {"working_directory": "relative"}),
         ("bad_path", {"output": "/home/x\n/y"}),
         ("bad_path", {"output": "/" + "x" * 2000}),
+        ("invalid_array", {"array": ""}),
+        ("invalid_array", {"array": "1-3"}),
+        ("invalid_array", {"array": "0-3%0"}),
+        ("invalid_array", {"array": "0-3,7"}),
+        ("invalid_array", {"array": "0-3\n"}),
+        ("invalid_array", {"array": "0-3 --uid=0"}),
         ("script_without_shebang", {"script": " #!/bin/sh\n"}),
         ("script_without_shebang", {"script": "\ufeff#!/bin/sh\n"}),
         ("script_without_shebang", {"script": "   \n"}),
@@ -74,9 +82,12 @@ def test_a_signal_is_read_as_sbatch_reads_it(text, number, seconds, batch):
 
 
 def test_a_value_cannot_be_an_option_of_its_own():
-    words = arguments(request(CAST, name="--uid=0", gpu_type=None, memory_mb_per_node=5))
+    words = arguments(
+        request(CAST, name="--uid=0", gpu_type=None, memory_mb_per_node=5, array="0-3%2")
+    )
     assert words[0] == "sbatch"
     assert "--job-name=--uid=0" in words
     assert "--gpus-per-node=1" in words
     assert "--mem=5M" in words
+    assert "--array=0-3%2" in words
     assert all(word.startswith("--") for word in words[1:])

@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.core.arrays import ArrayTasks, parse_array
+from gateway.core.arrays import ArrayTasks, array_text, parse_array
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,23 @@ from gateway.core.arrays import ArrayTasks, parse_array
 )
 def test_one_record_stands_for_many_tasks(text, count, throttle):
     assert parse_array(text) == ArrayTasks(count, complete=True, throttle=throttle)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "at_once", "text"),
+    [
+        (1, None, "0"),
+        (1, 1, "0"),
+        (10, None, "0-9"),
+        (10, 0, "0-9"),
+        (10, 2, "0-9%2"),
+        (10, 10, "0-9"),
+        (1000, 999, "0-999%999"),
+    ],
+)
+def test_an_array_is_written_as_it_is_read(tasks, at_once, text):
+    assert array_text(tasks, at_once) == text
+    assert parse_array(text).count == tasks
 
 
 def test_a_cut_text_gives_a_lower_bound_and_no_count():

@@ -11,6 +11,13 @@ def test_the_same_job_has_no_difference():
     assert differences(ASKED, replace(ASKED)) == ()
 
 
+def test_tasks_are_compared_where_they_were_counted():
+    array = replace(ASKED, tasks=10)
+    assert differences(array, replace(array, tasks=9)) == ("tasks",)
+    assert differences(ASKED, array) == ("tasks",)
+    assert differences(array, ASKED) == ()
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
