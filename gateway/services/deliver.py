@@ -152,7 +152,11 @@ class _Attempt:
         if differs and not self._cancelled(accepted, request.user):
             return self._put_back(Outcome.UNKNOWN, "accepted_differs")
         row = joblines.accepted_row(
-            accepted, request, cluster=self.row.cluster, template=self.row.template
+            accepted,
+            request,
+            cluster=self.row.cluster,
+            template=self.row.template,
+            purpose=self.row.purpose,
         )
         with self.begin() as session:
             job_id = _job_id(session, row, now=self.now)
@@ -275,7 +279,7 @@ def _job_id(session: "Session", row: dict[str, object], *, now: datetime) -> int
         return made
     found = jobs.id_of(session, **key)  # type: ignore[arg-type]
     assert found is not None, "a job that cannot be added is there"
-    changes = {name: row[name] for name in ("template", "token", "output")}
+    changes = {name: row[name] for name in ("template", "purpose", "token", "output")}
     jobs.change(session, [{"id": found, **changes}])
     return found
 

@@ -37,6 +37,7 @@ class Draft:
     request: m.SubmitRequest | None = None
     template: Template | None = None
     environment: Environment | None = None
+    smoke: bool = False
 
     @property
     def script(self) -> str | None:
@@ -50,8 +51,10 @@ def draft(
     offer: Offer,
     catalogue: Catalogue,
     environments: Sequence[Environment],
+    smoke: bool = False,
 ) -> Draft:
-    """Judge the form and, when it works, write the request with a token that is none yet."""
+    """Judge the form and, when it works, write the request with a token that is none yet. `smoke`
+    makes the script a trial of a step."""
     template = catalogue.get(ask.template)
     if template is None:
         return Draft((FieldProblem("template", "unknown_template"),), Reading())
@@ -61,7 +64,7 @@ def draft(
     if problems:
         return Draft(problems, judged.reading, template=template, environment=environment)
     request = _request(judged.reading, template, viewer)
-    made = Draft((), judged.reading, request, template, environment)
+    made = Draft((), judged.reading, request, template, environment, smoke)
     return in_folder(made, expand_home(request.working_directory, viewer.unix_user))
 
 
@@ -78,6 +81,7 @@ def in_folder(made: Draft, folder: str) -> Draft:
             values=made.reading.values,
             environment=made.environment,
             nproc_per_node=made.reading.nproc_per_node,
+            smoke=made.smoke,
         )
     except (BadDirective, BadValue) as bad:
         problem = FieldProblem(_form_field(bad.field), bad.code, dict(bad.facts))

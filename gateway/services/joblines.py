@@ -24,7 +24,12 @@ _UNKNOWN_YET = (
 
 
 def accepted_row(
-    accepted: m.AcceptedJob, request: m.SubmitRequest, *, cluster: str, template: str
+    accepted: m.AcceptedJob,
+    request: m.SubmitRequest,
+    *,
+    cluster: str,
+    template: str,
+    purpose: str | None,
 ) -> dict[str, Any]:
     """The columns of a fresh job; what only the queue knows is None."""
     return dict.fromkeys(_UNKNOWN_YET) | {
@@ -36,6 +41,7 @@ def accepted_row(
         "partition": accepted.partition,
         "qos": accepted.qos,
         "template": template,
+        "purpose": purpose,
         "state": JobState.PENDING.value,
         "active": True,
         "submit_time": accepted.submit_time,

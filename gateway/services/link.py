@@ -123,5 +123,6 @@ def _accept(
     keep = submissions.attach if stays_refused else submissions.accept
     if not keep(session, row.id, job_id=job_id):
         return
-    jobs.change(session, [{"id": job_id, "template": row.template, "token": row.token}])
+    told = {"template": row.template, "purpose": row.purpose, "token": row.token}
+    jobs.change(session, [{"id": job_id, **told}])
     events.add(session, "found", at=now, submission_id=row.id, job_id=job_id)

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
-from gateway.core import quoting
+from gateway.core import quoting, smoke
 from gateway.core.access import Permission, Viewer
 from gateway.core.ask import Ask, FieldProblem
 from gateway.core.months import month_start
+from gateway.core.offer import Offer
 from gateway.core.pricing import NoPrice
 from gateway.core.quoting import Shape
 from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refused
@@ -49,11 +50,15 @@ def submit(
     now: datetime,
     cluster: str = "cluster",
     zone: tzinfo = UTC,
+    smoke_on: str | None = None,
+    after: int | None = None,
 ) -> int:
     """The submission's id, the same one for the same `form_key`. `read` is a begin that only
     reads: judging a form must not wait for somebody who writes. Where the site has prices, the
     worst case is held in the transaction that keeps the submission; `zone` says when a member's
-    month begins.
+    month begins. With `smoke_on`, a partition or empty, the form's smoke job is sent in its
+    place; with `after`, a smoke job's submission, it is sent once that has a job, to start when
+    that has ended well (services.smoke).
 
     Raises InvalidAsk with problems at fields, Refused, BrokerRefused when the broker will not
     look at this person's folder, or Busy when nothing could be kept. A broker that is away is
@@ -66,9 +71,17 @@ def submit(
         if first is not None:
             return first
         offer = offer_in(session, viewer)
-    made = draft(ask, viewer=viewer, offer=offer, catalogue=catalogue, environments=environments)
+    made = _drafted(
+        ask,
+        smoke_on,
+        viewer=viewer,
+        offer=offer,
+        catalogue=catalogue,
+        environments=environments,
+    )
     made = _looked_at(made, viewer=viewer, broker=broker)
     new = _new(ask, made, form_key=form_key, viewer=viewer, cluster=cluster)
+    new = replace(new, purpose=None if smoke_on is None else smoke.PURPOSE, after_id=after)
     wanted = _Hold(
         quote.shape_of(made.reading, offer), new.request["account"], viewer.unix_user, zone
     )
@@ -78,6 +91,31 @@ def submit(
         with suppress(Busy):
             deliver.carry_out(claimed, begin=begin, broker=broker, now=now)
     return submission_id
+
+
+def _drafted(
+    ask: Ask,
+    smoke_on: str | None,
+    *,
+    viewer: Viewer,
+    offer: Offer,
+    catalogue: Catalogue,
+    environments: Sequence[Environment],
+) -> Draft:
+    """The form's job, or its smoke job. Raises InvalidAsk where the form itself cannot work."""
+    made = draft(ask, viewer=viewer, offer=offer, catalogue=catalogue, environments=environments)
+    if smoke_on is None:
+        return made
+    if made.problems:
+        raise InvalidAsk(made.problems)
+    return draft(
+        smoke.trial(ask, made.reading, offer, partition=smoke_on),
+        viewer=viewer,
+        offer=offer,
+        catalogue=catalogue,
+        environments=environments,
+        smoke=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,12 @@ class Submission(Base):
         Index(None, "person_id", "created_at"),
         Index(None, "person_id", "state", "created_at"),
         Index(
+            "ix_submission_after_id",
+            "after_id",
+            sqlite_where=text("after_id is not null"),
+            postgresql_where=text("after_id is not null"),
+        ),
+        Index(
             "ix_submission_person_id_run",
             "person_id",
             "run",
@@ -131,6 +137,9 @@ class Submission(Base):
     request: Mapped[dict[str, Any]]  # wire SubmitRequest without its script
     script: Mapped[str] = mapped_column(Text)
     run: Mapped[str | None]  # the name typed for the run folder; None: made of the job's
+    purpose: Mapped[str | None]  # smoke: a short trial; its `ask` is that of the long job
+    # A smoke job's submission: this one is sent with its job's id, to start when it has passed.
+    after_id: Mapped[int | None]  # no constraint: SQLite would have to make the table anew
     created_at: Mapped[datetime]
     attempts: Mapped[int] = mapped_column(default=0)
     next_attempt_at: Mapped[datetime | None]
@@ -204,6 +213,7 @@ class Job(Base):
     partition: Mapped[str]
     qos: Mapped[str | None]
     template: Mapped[str | None]
+    purpose: Mapped[str | None]  # smoke, as its submission says
     state: Mapped[str]
     active: Mapped[bool]
     reason: Mapped[str | None]
@@ -238,6 +248,7 @@ class Run(Base):
     __table_args__ = (
         UniqueConstraint("cluster", "slurm_id", "submit_time"),
         CheckConstraint("elapsed_seconds >= 0", name="elapsed_not_negative"),
+        Index(None, "qos", "end_time"),  # the newest of a QoS: how often they are preempted
         Index(
             "ix_run_to_settle",
             "id",

@@ -29,7 +29,8 @@ TABLE = table_of(Submission)
 
 @dataclass(frozen=True, slots=True)
 class NewSubmission:
-    """`request` is the wire SubmitRequest without its script."""
+    """`request` is the wire SubmitRequest without its script. With `after_id` it waits until that
+    submission has a job, whose id it is sent with."""
 
     token: str
     form_key: str
@@ -40,6 +41,8 @@ class NewSubmission:
     request: dict[str, Any]
     script: str
     run: str | None = None
+    purpose: str | None = None
+    after_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class SubmissionRow:
     error_code: str | None
     error_text: str | None
     job_id: int | None
+    purpose: str | None
 
 
 COLUMNS = tuple(TABLE.c[name] for name in SubmissionRow.__slots__)
@@ -111,19 +115,21 @@ class TokenRow:
     job_id: int | None
     created_at: datetime
     error_code: str | None
+    purpose: str | None
 
 
 def add(session: Session, new: NewSubmission, *, now: datetime) -> tuple[int, bool]:
     """The id, and whether it is new: a form posted twice is one submission."""
     row = {name: getattr(new, name) for name in NewSubmission.__slots__}
-    row |= {"state": "queued", "created_at": now, "next_attempt_at": now, "attempts": 0}
+    first = None if new.after_id is not None else now
+    row |= {"state": "queued", "created_at": now, "next_attempt_at": first, "attempts": 0}
     made = insert_if_new(session, TABLE, row)
     if made is not None:
         return made, True
-    first = by_form_key(session, person_id=new.person_id, form_key=new.form_key)
-    if first is None:
+    before = by_form_key(session, person_id=new.person_id, form_key=new.form_key)
+    if before is None:
         raise LookupError("the token is taken, but not by this form")
-    return first, False
+    return before, False
 
 
 def by_form_key(session: Session, *, person_id: int, form_key: str) -> int | None:
@@ -244,6 +250,7 @@ def by_tokens(session: Session, tokens: list[str]) -> list[TokenRow]:
         Submission.job_id,
         Submission.created_at,
         Submission.error_code,
+        Submission.purpose,
     )
     for part in chunks(tokens, CHUNK):
         found = session.execute(select(*columns).where(Submission.token.in_(part)))

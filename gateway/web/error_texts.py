@@ -29,6 +29,9 @@ ERROR_TEXTS = {
     "job_not_waiting": _l(
         "The job does not wait any more, so it can be neither held nor released."
     ),
+    "smoke_not_sent": _l(
+        "Its smoke job never came to Slurm, so this one was not sent either. Nothing is charged."
+    ),
     "already_sent": _l("Slurm has it already. Cancel the job instead."),
     "job_not_running": _l("The job does not run."),
     "output_unknown": _l("Slurm has not said where this job writes its output."),

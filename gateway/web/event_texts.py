@@ -26,6 +26,9 @@ EVENT_TEXTS = {
     "gate_held": _l("Held until the group can pay for it"),
     "gate_released": _l("Let through: the group can pay for it"),
     "gate_stop": _l("Given a last stretch, no credit is left: the time limit was set"),
+    "after_smoke": _l("Its smoke job is in Slurm: it will start when that has passed"),
+    "smoke_failed": _l("Its smoke job did not pass, so it was cancelled"),
+    "smoke_not_sent": _l("Its smoke job never came to Slurm, so this one was not sent"),
     "gate_waits": _l("Paid for, and waits until the group is open for it"),
 }
 _ACTS = frozenset({"cancel", "hold", "release", "requeue", "set_time_limit"})

@@ -6,10 +6,11 @@ from datetime import datetime
 import structlog
 from flask import url_for
 
+from gateway.core import smoke as smoke_rules
 from gateway.core.ask import Ask
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, Refused
+from gateway.services import deliver, smoke, submit
 from gateway.services import estimate as estimates
-from gateway.services import submit
 from gateway.store.queries import job as reads
 from gateway.store.queries.job import SubmissionDetail
 from gateway.web.access import viewer
@@ -45,8 +46,29 @@ class Told:
 def send(ask: Ask, form_key: str) -> Sent:
     """Keep it, and try to deliver it at once. Raises InvalidAsk; what Slurm says stays with
     the submission, which is kept whatever happens now."""
+    found = detail(_submit(ask, form_key))
+    assert found is not None  # it was kept a moment ago
+    return Sent(found)
+
+
+def send_smoke(ask: Ask, form_key: str, *, previous: int | None, then_long: bool) -> int:
+    """Send the form's smoke job, and with `then_long` the form's own job after it: the smoke
+    job's submission. Raises InvalidAsk; then the smoke job may have been sent already."""
     have = deps()
-    submission_id = submit.submit(
+    key = smoke_rules.key(form_key, ask, previous=previous)
+    smoke_id = _submit(ask, key, smoke_on=have.settings.smoke_partition)
+    if then_long:
+        long_id = _submit(ask, form_key, after=smoke_id)
+        smoke.release(begin=have.begin, read=have.read, now=have.clock())
+        deliver.deliver(long_id, begin=have.begin, broker=have.broker, now=have.clock())
+    return smoke_id
+
+
+def _submit(
+    ask: Ask, form_key: str, *, smoke_on: str | None = None, after: int | None = None
+) -> int:
+    have = deps()
+    return submit.submit(
         ask,
         form_key=form_key,
         viewer=viewer(),
@@ -58,10 +80,9 @@ def send(ask: Ask, form_key: str) -> Sent:
         now=have.clock(),
         cluster=have.settings.cluster_name,
         zone=have.settings.timezone,
+        smoke_on=smoke_on,
+        after=after,
     )
-    found = detail(submission_id)
-    assert found is not None  # it was kept a moment ago
-    return Sent(found)
 
 
 def detail(submission_id: int) -> SubmissionDetail | None:

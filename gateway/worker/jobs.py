@@ -21,6 +21,7 @@ from gateway.services import enforce as enforcing
 from gateway.services import ingest as accounting
 from gateway.services import reconcile as reconciling
 from gateway.services import settle as settling
+from gateway.services import smoke as smoking
 from gateway.services import training as runs
 from gateway.store import polls
 from gateway.store.uow import Begin
@@ -130,6 +131,17 @@ def outbox(context: Context) -> None:
     deliver.deliver_due(begin=context.begin, broker=context.broker, now=context.clock())
 
 
+def smoke(context: Context) -> None:
+    """What waits for a smoke job: sent when that is a job, cancelled when it did not pass."""
+    now = context.clock()
+    smoking.release(begin=context.begin, read=context.read, now=now)
+    cancelled = smoking.cancel_stranded(
+        begin=context.begin, read=context.read, broker=context.broker, now=now
+    )
+    if cancelled:
+        log.info("smoke_jobs_failed", cancelled=cancelled)
+
+
 def settle(context: Context) -> None:
     """Charge ended runs, give back what their holds kept, let lapse what is past its end."""
     now = context.clock()
@@ -222,6 +234,7 @@ JOBS = (
     Periodic("reconcile", 30.0, reconcile),
     Periodic("reconcile_old", 600.0, reconcile_old),
     Periodic("outbox", 2.0, outbox),
+    Periodic("smoke", 2.0, smoke),
     Periodic("settle", 5.0, settle),
     Periodic("enforce", 10.0, enforce),
     Periodic("find_lost", 600.0, find_lost),

@@ -112,6 +112,7 @@ def test_a_plan_fills_the_form(site: Site) -> None:
     assert re.search(r'name="time_limit" type="text" value="[\d:-]+"', form)
     assert re.search(r'name="v-checkpoint_hours"[^>]* value="0\.\d+"', form)
     assert "Filled from the plan" in form
+    assert re.search(r'name="name"[^>]* value="ddp"', form)
 
 
 def test_the_form_says_whether_it_still_fits(site: Site, filled) -> None:

@@ -172,7 +172,7 @@ def recent_asks(session: Session, person_id: int, *, limit: int = 10) -> tuple[S
     """A person's last submissions whatever became of them: forms to load again."""
     query = (
         select(Submission)
-        .where(Submission.person_id == person_id)
+        .where(Submission.person_id == person_id, Submission.purpose.is_(None))
         .order_by(Submission.created_at.desc(), Submission.id.desc())
         .limit(min(limit, MOST_SUBMISSIONS))
     )

@@ -52,6 +52,7 @@ class JobRow:
     restarts: int
     exit_code: int | None
     exit_signal: int | None
+    purpose: str | None
 
 
 @dataclass(frozen=True, slots=True)

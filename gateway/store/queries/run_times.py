@@ -12,6 +12,7 @@ _OF_TEMPLATE = (
     .where(
         _J.group_name == bindparam("group"),
         _J.template == bindparam("template"),
+        _J.purpose.is_(None),  # a smoke job says nothing of how long the others take
         # As the index has it: what waits and runs is the newest, and would be walked through.
         text("not job.active"),
         _J.state.in_(("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY")),

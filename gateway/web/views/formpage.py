@@ -22,7 +22,7 @@ from gateway.web.i18n import language
 from gateway.web.messages import Shown, shown
 from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
-from gateway.web.views import choices, earlier, planfill, quotebox
+from gateway.web.views import choices, earlier, planfill, quotebox, smokebox
 
 # While somebody types, an empty field is not yet a mistake.
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
@@ -86,6 +86,7 @@ class FormView:
     quote: quotebox.QuoteView | None
     plan: str
     fit: planfill.FitView | None
+    smoke: smokebox.SmokeView | None
     noted: tuple[tuple[str, str], ...]
 
 
@@ -151,6 +152,7 @@ def view(
         quote=quotebox.build(seen.reading, offer, template=ask.template),
         plan=sent.get("plan", ""),
         fit=planfill.fit(sent.get("plan", ""), ask, seen.reading, offer),
+        smoke=smokebox.view(sent.get("smoke", ""), ask),
         noted=noted,
     )
 

@@ -45,15 +45,12 @@ def filled(query: str) -> tuple[MultiDict[str, str], list[str]] | None:
     names = [one.name for one in deps().catalogue.all()]
     fill = filling.fill(found, offer, names)
     fields = MultiDict({**fill.fields, "plan": planform.query(form)})
+    # Its other fields come with the template's defaults, as for a template chosen anew.
     template = deps().catalogue.get(fill.fields.get("template", ""))
     if template is not None:
         for name, value in fill.values.items():
             if _takes(template.manifest, name, value):
                 fields[f"{VALUE}{name}"] = value
-        # Its other fields at their defaults.
-        for own in template.manifest.fields:
-            fields.setdefault(f"{VALUE}{own.name}", own.default)
-        fields["shown_template"] = template.name
     return fields, [planview.notice_words(one) for one in fill.notices]
 
 

@@ -1,6 +1,6 @@
 """The submit form: shown, followed while somebody types, and sent."""
 
-from flask import Blueprint, Response, redirect, render_template, request
+from flask import Blueprint, Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
@@ -8,8 +8,9 @@ from gateway.core.access import Permission
 from gateway.services.submit import InvalidAsk
 from gateway.web import sending
 from gateway.web.access import requires
+from gateway.web.forms import SubmitForm
 from gateway.web.texts import gettext
-from gateway.web.views import earlier, formpage, planfill
+from gateway.web.views import earlier, formpage, planfill, smokebox
 
 bp = Blueprint("submit", __name__, url_prefix="/submit")
 
@@ -17,12 +18,16 @@ bp = Blueprint("submit", __name__, url_prefix="/submit")
 @bp.get("")
 @requires(Permission.SUBMIT_JOB)
 def new() -> ResponseReturnValue:
-    """Empty, or with the values of an earlier submission (?from=) or of a plan (?plan=)."""
-    planned = planfill.filled(request.args.get("plan", ""))
+    """Empty, or with the values of an earlier submission (?from=), of a plan (?plan=), or as
+    they were for a smoke job (?smoke=)."""
+    planned = None if "smoke" in request.args else planfill.filled(request.args.get("plan", ""))
     if planned is not None:
         fields, told = planned
         notice = gettext("Filled from the plan. Say what runs, and look through the rest.")
         return formpage.page(fields, notice=notice, told=told)
+    tried = smokebox.number(request.args.get("smoke", ""))
+    if tried is not None:
+        return formpage.page(_tried(tried))
     source = request.args.get("from", type=int)
     if source is None:
         return formpage.page(MultiDict(earlier.habits()))
@@ -41,10 +46,52 @@ def create() -> ResponseReturnValue:
     if not form.validate():
         return formpage.page(request.form, problems=formpage.judged(form)), 422
     try:
-        sent = sending.send(form.ask(), form.form_key.data or "")
+        sent = sending.send(form.ask(), _key(form))
     except InvalidAsk as invalid:
         return formpage.page(request.form, problems=tuple(invalid.problems)), 422
     return redirect(sent.url, code=303)
+
+
+@bp.post("/smoke")
+@requires(Permission.SUBMIT_JOB)
+def try_it() -> ResponseReturnValue:
+    """The form's smoke job; however often it is pressed, one for what the form says."""
+    form = formpage.read(request.form)
+    if not form.validate():
+        return formpage.page(request.form, problems=formpage.judged(form)), 422
+    key = _key(form)
+    try:
+        smoke_id = sending.send_smoke(
+            form.ask(),
+            key,
+            previous=smokebox.over(request.form.get("smoke", "")),
+            then_long=bool(request.form.get("then_long")),
+        )
+    except InvalidAsk as invalid:
+        return formpage.page(request.form, problems=tuple(invalid.problems)), 422
+    plan = request.form.get("plan") or None
+    return redirect(url_for("submit.new", smoke=smoke_id, key=key, plan=plan), code=303)
+
+
+@bp.post("/smoke/state")
+@requires(Permission.SUBMIT_JOB)
+def smoke_state() -> ResponseReturnValue:
+    """How the smoke job does now, for the form as it stands; gone when it is none of one's own."""
+    found = smokebox.view(request.form.get("smoke", ""), formpage.read(request.form).ask())
+    return render_template("fragments/smoke.html", smoke=found) if found else ""
+
+
+def _key(form: SubmitForm) -> str:
+    return smokebox.form_key(form.form_key.data or "", request.form.get("smoke", ""))
+
+
+def _tried(submission_id: int) -> MultiDict[str, str]:
+    """The form of a smoke job, under its own key: the long job is sent once."""
+    form = formpage.from_ask(smokebox.own_ask(submission_id))
+    form["smoke"] = str(submission_id)
+    form["plan"] = request.args.get("plan", "")
+    form["form_key"] = request.args.get("key", "")[:64]
+    return form
 
 
 @bp.post("/choices")
