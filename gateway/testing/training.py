@@ -55,7 +55,7 @@ def add_portal_job(
         found = session.query(t.Person.id).filter(t.Person.unix_user == user).scalar()
         count = session.query(t.Submission.id).count()
     person = found if found is not None else b.add_person(begin, user)
-    token = f"{count + 1:032x}"
+    token = f"f{count + 1:031x}"
     facts = {"state": "RUNNING", "user": user, "token": token, "start_time": b.NOW,
              "node_list": "a100-1", "working_directory": f"/home/{user}"}  # fmt: skip
     job_id = b.add_job(begin, **(facts | job))

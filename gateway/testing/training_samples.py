@@ -17,8 +17,8 @@ from gateway.testing.fakefiles import FakeFiles
 from gateway.testing.training import RunFolder, add_portal_job, run_folder
 
 RUN = "gpt-small"
-STEP_SECONDS = 1.5
-TOKENS = 524_288  # of a step
+STEP_SECONDS = 1.0
+TOKENS = 349_525  # of a step
 PARAMS = 1.3e9
 SAVE_EVERY = timedelta(hours=2)
 CHECKPOINT_BYTES = 15_600_000_000

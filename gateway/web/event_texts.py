@@ -29,6 +29,7 @@ EVENT_TEXTS = {
     "after_smoke": _l("Its smoke job is in Slurm: it will start when that has passed"),
     "smoke_failed": _l("Its smoke job did not pass, so it was cancelled"),
     "smoke_not_sent": _l("Its smoke job never came to Slurm, so this one was not sent"),
+    "on_stall_set": _l("The group's rule for stalled training runs was set"),
     "gate_waits": _l("Paid for, and waits until the group is open for it"),
 }
 _ACTS = frozenset({"cancel", "hold", "release", "requeue", "set_time_limit"})

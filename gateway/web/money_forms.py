@@ -14,6 +14,7 @@ from gateway.core.credits import BadCredits, parse_credits
 from gateway.core.evidence import parse_span
 from gateway.core.ledger import AtZero
 from gateway.core.pricing import Preempted
+from gateway.core.training.stalls import OnStall
 from gateway.errors import Refused
 from gateway.web.deps import deps
 from gateway.web.formbase import Choice, Posted, at_most, needed, said
@@ -21,6 +22,7 @@ from gateway.web.i18n import zone
 from gateway.web.messages import error_sentence, sentence
 from gateway.web.money_texts import ACTIONS, AT_ZERO, CATEGORIES, GRANTS
 from gateway.web.texts import lazy_gettext as _l
+from gateway.web.training_texts import ON_STALL
 
 _LONGEST_NOTE = 2000
 _LONGEST_AMOUNT = 40
@@ -154,6 +156,15 @@ class RulesForm(MoneyForm):
     )
     overdraft = _amount(said(_l("Overdraft")))
     warning_minutes = WholeField(said(_l("Warning, in minutes")), [needed(), at_most(20)])
+
+
+class StallForm(MoneyForm):
+    """No money, but it stands among the rules that leaders set."""
+
+    on_stall = Choice(
+        said(_l("When a training run stalls")),
+        choices=[(one.value, said(ON_STALL[one][0])) for one in OnStall],
+    )
 
 
 class BudgetForm(MoneyForm):

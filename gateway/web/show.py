@@ -79,18 +79,16 @@ def duration(value: timedelta | float | None) -> str:
 
 def short(value: float) -> str:
     """Three figures and a letter: 208k, 1.24M, 0.0031."""
-    size = abs(value)
-    for letter, one in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if size >= one * 0.9995:
-            return f"{value / one:.3g}{letter}"
-    if size >= 1e-3 or not size:
-        return f"{value:.3g}"
-    return f"{value:.1e}"
+    number, letter = _scaled(value)
+    return f"{number}{letter}"
 
 
 def size_text(size: float | None) -> str:
     """Decimal, as disks and cards are sold: 1 GB is 10^9 bytes. Empty for None."""
-    return "" if size is None else f"{short(size)}B"
+    if size is None:
+        return ""
+    number, letter = _scaled(size)
+    return f"{number} {letter}B"
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -185,6 +183,14 @@ def card_squares(cards: tuple[str, ...]) -> Markup:
         for place, card in enumerate(cards)
     )
     return Markup().join(drawn)
+
+
+def _scaled(value: float) -> tuple[str, str]:
+    size = abs(value)
+    for letter, one in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if size >= one * 0.9995:
+            return f"{value / one:.3g}", letter
+    return (f"{value:.3g}" if size >= 1e-3 or not size else f"{value:.1e}"), ""
 
 
 def _here(at: datetime) -> tuple[datetime, date]:

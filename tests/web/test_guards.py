@@ -59,6 +59,8 @@ NOT_IN_MENU = {
     "jobs.script",
     "jobs.show",
     "jobs.state",
+    "jobs.training",
+    "jobs.training_csv",
     "search.find",
     "static",
     "submissions.show",

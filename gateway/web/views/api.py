@@ -22,7 +22,7 @@ from gateway.web import apijson, costjson, sending
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.messages import shown
-from gateway.web.views import acting, joblist, quotebox
+from gateway.web.views import acting, joblist, jobview, quotebox, trainview
 from gateway.web.views.submissions import own
 
 bp = Blueprint("api", __name__, url_prefix="/api/v1")
@@ -141,6 +141,13 @@ def job(job_id: int) -> ResponseReturnValue:
         spent = costs.of_job(session, row, now=deps().clock())
     more = {"runs": [apijson.dump(run) for run in runs], "cost": costjson.job(spent)}
     return jsonify(apijson.dump(row) | more)
+
+
+@bp.get("/jobs/<int:job_id>/training")
+@requires(Permission.USE_PORTAL)
+def job_training(job_id: int) -> ResponseReturnValue:
+    """The training run that the job belongs to; not found while it has told nothing."""
+    return jsonify(trainview.as_json(jobview.build(job_id)))
 
 
 @bp.get("/jobs/<int:job_id>/output")

@@ -7,8 +7,9 @@ from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission, group_rights
 from gateway.core.ledger import AtZero
+from gateway.core.training.stalls import OnStall
 from gateway.errors import NotFound, Refused
-from gateway.services import account
+from gateway.services import account, training_rules
 from gateway.services import credit as acts
 from gateway.services import lend as loans
 from gateway.store import credit, prices
@@ -25,6 +26,7 @@ from gateway.web.money_forms import (
     PackageForm,
     ReturnForm,
     RulesForm,
+    StallForm,
     key_of,
     new_key,
 )
@@ -140,6 +142,20 @@ def set_rules(name: str) -> ResponseReturnValue:
             now=deps().clock(),
         )
         return gettext("The rule holds from now on.")
+
+    return _do(name, form, act)
+
+
+@bp.post("/group/<name>/on-stall")
+@requires(Permission.USE_PORTAL)
+def set_on_stall(name: str) -> ResponseReturnValue:
+    form = StallForm()
+
+    def act() -> str:
+        rule, have = OnStall(form.on_stall.data or ""), deps()
+        by = viewer().person_id
+        training_rules.set_on_stall(name, rule, begin=have.begin, now=have.clock(), person_id=by)
+        return gettext("The rule holds for jobs that are submitted from now on.")
 
     return _do(name, form, act)
 

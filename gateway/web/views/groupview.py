@@ -9,18 +9,21 @@ from gateway.core.access import GroupRights, Viewer, group_rights
 from gateway.core.gate import Why
 from gateway.core.months import month_start
 from gateway.core.pots import PotKind
+from gateway.core.training.stalls import OnStall
 from gateway.errors import NotFound
 from gateway.store import credit, ledger
-from gateway.store.queries import balances, group_credit, spending
+from gateway.store.queries import balances, group_credit, spending, training
 from gateway.store.queries.balances import Balance, PotRow
 from gateway.store.queries.group_credit import GateLine
 from gateway.store.queries.spending import JobCost, MemberSpend
+from gateway.store.queries.training import RuleRow
 from gateway.web.deps import deps
 from gateway.web.messages import sentence
 from gateway.web.money_texts import GRANT_REASONS, POT_KINDS
 from gateway.web.notice_texts import notice_text
 from gateway.web.show import plain
 from gateway.web.texts import gettext
+from gateway.web.training_texts import ON_STALL
 from gateway.web.views.burndown import LOOK_BACK_DAYS, Burndown, burndown
 
 if TYPE_CHECKING:
@@ -90,6 +93,8 @@ class GroupPage:
     own: Own | None
     jobs: list[JobCost]
     month: datetime
+    on_stall: str
+    stall_rule: RuleRow
 
 
 def rights_in(session: "Session", viewer: Viewer, group: str) -> GroupRights:
@@ -120,6 +125,7 @@ def build(viewer: Viewer, group: str) -> GroupPage:
         jobs = spending.jobs(session, group, since=since, limit=_MOST_JOBS)
         gate = group_credit.gate(session, group)
         told = group_credit.notices(session, group)
+        rule = training.rule(session, group)
         mine = _own(session, viewer, group, caps, since=month) if group in viewer.groups else None
     return GroupPage(
         name=group,
@@ -136,6 +142,8 @@ def build(viewer: Viewer, group: str) -> GroupPage:
         own=mine,
         jobs=jobs,
         month=month,
+        on_stall=str(ON_STALL[OnStall(rule.on_stall)][0]),
+        stall_rule=rule,
     )
 
 

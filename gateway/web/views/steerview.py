@@ -10,8 +10,9 @@ from gateway.core.pots import PotKind
 from gateway.store import credit, ledger, prices
 from gateway.store.credit import LoanRow
 from gateway.store.prices import OfferRow
-from gateway.store.queries import balances, people, spending
+from gateway.store.queries import balances, people, spending, training
 from gateway.store.queries.balances import Balance
+from gateway.store.queries.training import RuleRow
 from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.money import typed_amount
@@ -23,8 +24,10 @@ from gateway.web.money_forms import (
     PackageForm,
     ReturnForm,
     RulesForm,
+    StallForm,
 )
 from gateway.web.money_texts import AT_ZERO
+from gateway.web.training_texts import ON_STALL
 from gateway.web.views import groupview
 
 _DEFAULT_WARNING = 30
@@ -70,6 +73,9 @@ class SteerPage:
     lend: LendForm
     rules: RulesForm
     at_zero: list[Choice]
+    stall: StallForm
+    on_stall: list[Choice]
+    stall_rule: RuleRow
 
 
 def build(name: str, shown: MoneyForm | None = None, *, loan_id: int | None = None) -> SteerPage:
@@ -86,9 +92,11 @@ def build(name: str, shown: MoneyForm | None = None, *, loan_id: int | None = No
         offers = prices.offers(session, now=now)
         loans = credit.loans_of(session, name)
         account = ledger.account(session, name)
+        rule = training.rule(session, name)
     warning = account.warning_minutes if account else _DEFAULT_WARNING
     spent = {row.user: row.spent for row in spend}
     cap = shown if isinstance(shown, CapForm) else CapForm(formdata=None)
+    stall = StallForm(formdata=None, data={"on_stall": rule.on_stall})
     cap.cap_user.choices = [(user, user) for user in sorted({*members, *caps})]
     return SteerPage(
         name=name,
@@ -104,6 +112,11 @@ def build(name: str, shown: MoneyForm | None = None, *, loan_id: int | None = No
         lend=shown if isinstance(shown, LendForm) else LendForm(formdata=None),
         rules=shown if isinstance(shown, RulesForm) else _rules(have, warning),
         at_zero=[Choice(one.value, str(word), str(says)) for one, (word, says) in AT_ZERO.items()],
+        stall=shown if isinstance(shown, StallForm) else stall,
+        on_stall=[
+            Choice(one.value, str(word), str(says)) for one, (word, says) in ON_STALL.items()
+        ],
+        stall_rule=rule,
     )
 
 

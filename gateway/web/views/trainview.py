@@ -5,15 +5,18 @@ and what happened. Figures are for whoever may see the job; the files' own words
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from gateway.core.goodput import Goodput, Use
 from gateway.core.training.checkpoints import Checkpoint, resumes_from
 from gateway.core.training.lines import Event
+from gateway.errors import NotFound
 from gateway.services.training_run import Cost, TrainingRun, training_run
 from gateway.store.queries import training as reads
 from gateway.store.queries.job import JobDetail
 from gateway.store.queries.jobs import JobRow
 from gateway.store.queries.training import NodeNow
+from gateway.web import trainjson
 from gateway.web.deps import deps
 from gateway.web.show import plain
 from gateway.web.timeline import Share, shares
@@ -165,6 +168,17 @@ def csv(page: JobView) -> str:
         return "".join(csv_lines(session, run, page.job))
 
 
+def as_json(page: JobView) -> dict[str, Any]:
+    """The same facts for the API."""
+    if not page.training.told:
+        raise NotFound(f"training of job {page.job.id}")
+    with deps().read() as session:
+        run = training_run(session, page.job.id, now=deps().clock())
+        figures, _ = charted(session, run, page.job)
+    cap, own = restart_cap(page.detail), page.rights.read_files
+    return trainjson.training(run, figures, cap=cap, own=own)
+
+
 def _view(
     run: TrainingRun,
     drawn: tuple[Figures, list[Charted]],
@@ -273,7 +287,7 @@ def _checkpoints(found: Sequence[Checkpoint], *, own: bool) -> list[CheckpointVi
             safe=one.is_safe,
             late=one.trouble is not None and not one.is_safe,
             is_next=one is taken,
-            path=plain(one.path or "") if own else "",
+            path=plain(one.path or "") if own and one.local else "",
             place=plain(one.place or "") if own else "",
             trouble=plain(one.trouble or "") if own else "",
         )
