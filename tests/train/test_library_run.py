@@ -186,6 +186,23 @@ def test_a_child_of_a_pool_can_still_be_terminated(launch):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
 
 
+def test_a_process_that_loads_for_a_training_outlives_term(launch):
+    """Forks, as a loader of torch does: Slurm sends TERM to all processes of the job."""
+    launch()
+    ready, told = os.pipe()
+    wait, go_on = os.pipe()
+    child = os.fork()
+    if child == 0:
+        sluice_train.outlive_term(0)
+        os.write(told, b"x")
+        os.read(wait, 1)
+        os._exit(5)
+    os.read(ready, 1)
+    os.kill(child, signal.SIGTERM)
+    os.write(go_on, b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+
+
 def test_a_stop_at_the_last_step_is_an_end(tmp_path, launch, clock):
     run = launch()
     for step in run.steps(3):
@@ -194,6 +211,7 @@ def test_a_stop_at_the_last_step_is_an_end(tmp_path, launch, clock):
         clock.pass_by(1)
         if run.step(step):
             save(run, step)
+    assert not run.stopping
     run.finish()
     assert (tmp_path / "DONE").exists()
 

@@ -45,6 +45,7 @@ def test_a_stop_saves_and_the_next_launch_goes_on_to_the_end(launch, tmp_path, w
     told = [(line["kind"], line["step"]) for line in lines(tmp_path / "events.jsonl")]
     assert told == [
         ("ready", 0),
+        ("save_begin", found.step),
         ("saved", found.step),
         ("stopped", found.step),
         ("ready", found.step),

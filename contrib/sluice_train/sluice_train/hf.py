@@ -65,6 +65,8 @@ class SluiceCallback(TrainerCallback):  # type: ignore[misc]  # untyped where th
             control.should_training_stop = True
             # There is no time for it; and with save_strategy "best" it would undo the save.
             control.should_evaluate = False
+        if control.should_save:
+            self.run.tell("save_begin", step=state.global_step)
         self._stepped_at = time.monotonic()
         return control
 

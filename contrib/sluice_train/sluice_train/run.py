@@ -107,8 +107,8 @@ class Run:
 
     @property
     def stopping(self) -> bool:
-        """Whether all ranks have agreed to end now. Leave the loop, then call `finish`."""
-        return self._stop_step is not None
+        """Whether all ranks have agreed to end before the end. Leave the loop, then `finish`."""
+        return self._stop_step is not None and not self._all_done
 
     def require_same_world(self) -> None:
         """WrongWorld where another number of ranks wrote the checkpoint: for plain ZeRO."""
@@ -189,7 +189,7 @@ class Run:
         if self._ranks.first:
             self._progress.flush()
         self._ranks.all(True)
-        if not self.stopping or complete or self._all_done or self._smoked:
+        if complete or not self.stopping or self._smoked:
             self._report.mark(self._folder.done, step=self._done)
             self.tell("done", step=self._done)
         elif self._saved_since_stop():

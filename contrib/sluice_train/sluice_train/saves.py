@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from sluice_train.ranks import Ranks
     from sluice_train.report import Report
 
+_THEIR_ERRORS = (
+    ("torch.distributed.checkpoint", "CheckpointException"),
+    ("safetensors", "SafetensorError"),
+)
+
 
 @dataclass(frozen=True)
 class Save:
@@ -166,5 +171,9 @@ def _is_of_the_save(error: BaseException) -> bool:
     if isinstance(error, (NotImplementedError, RecursionError)):
         return False
     # torch's own is no Exception, and tells of any rank's failure on all of them.
-    checkpoint = getattr(sys.modules.get("torch.distributed.checkpoint"), "CheckpointException", ())
-    return isinstance(error, (OSError, RuntimeError, checkpoint))
+    of_frameworks = tuple(
+        getattr(sys.modules[module], name)
+        for module, name in _THEIR_ERRORS
+        if hasattr(sys.modules.get(module), name)
+    )
+    return isinstance(error, (OSError, RuntimeError, *of_frameworks))
