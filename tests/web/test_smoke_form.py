@@ -10,7 +10,7 @@ from werkzeug.test import TestResponse
 from gateway.core.credits import MILLION
 from gateway.services import credit, prices, smoke
 from gateway.store import models as t
-from gateway.store.training_models import TrainingEvent
+from gateway.store.training_models import TrainingEvent, TrainingMinute
 from tests.web.conftest import Browser, Site
 
 Fill = Callable[..., dict[str, str]]
@@ -56,6 +56,8 @@ def tell(site: Site, facts: dict[str, Any]) -> None:
         session.add(
             TrainingEvent(job_id=job.id, at=1.0, restart=0, kind="smoke", step=None, facts=facts)
         )
+        cards = [{"i": 0, "mem_total": 80_000_000_000}, {"i": 1, "mem_total": 0}]
+        session.add(TrainingMinute(job_id=job.id, node="a100-1", at=0, last_at=1.0, cards=cards))
 
 
 def end(site: Site, state: str = "COMPLETED", code: int = 0) -> None:
@@ -104,7 +106,7 @@ def test_its_verdict_stands_on_the_form(site: Site, filled: Fill) -> None:
     form = filled(**one(), smoke=hidden(page, "smoke"))
     said = box(browser.post("/submit/preview", form).text)
     assert "passed" in said
-    for words in ("2 ranks", "0.42 s", "31.0 of 40 GB", "3.1 s, 14 GB", "yes", "#output"):
+    for words in ("2 ranks", "0.42 s", "31.0 of 80 GB", "3.1 s, 14 GB", "yes", "#output"):
         assert words in said
     assert "hx-trigger" not in said
     assert "has changed since" not in said

@@ -9,7 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from gateway.store.models import Job, Submission
-from gateway.store.training_models import TrainingEvent
+from gateway.store.training_models import TrainingEvent, TrainingMinute
+
+_MINUTES = 64  # of telemetry: a row for each node and minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class After:
 @dataclass(frozen=True, slots=True)
 class Smoke:
     """`ask` is that of the long job; what is of the job is None until there is one. `told` are
-    the facts of the run folder's event `smoke`, None where it has none."""
+    the facts of the run folder's event `smoke`, None where it has none; `card_bytes` is the memory
+    of its smallest card, as the card itself says."""
 
     submission_id: int
     person_id: int
@@ -49,6 +52,7 @@ class Smoke:
     end_time: datetime | None
     exit_code: int | None
     told: Mapping[str, Any] | None
+    card_bytes: int | None
     after: After | None
 
 
@@ -74,6 +78,7 @@ def smoke(session: Session, submission_id: int) -> Smoke | None:
         end_time=job.end_time if job else None,
         exit_code=job.exit_code if job else None,
         told=_told(session, job.id) if job else None,
+        card_bytes=_card_bytes(session, job.id) if job else None,
         after=_after(session, submission_id),
     )
 
@@ -88,6 +93,12 @@ def _told(session: Session, job_id: int) -> Mapping[str, Any] | None:
     )
     found: Mapping[str, Any] | None = session.scalar(query)
     return found
+
+
+def _card_bytes(session: Session, job_id: int) -> int | None:
+    query = select(TrainingMinute.cards).where(TrainingMinute.job_id == job_id).limit(_MINUTES)
+    sizes = [card.get("mem_total") for cards in session.scalars(query) for card in cards]
+    return min((size for size in sizes if size), default=None)
 
 
 def _after(session: Session, submission_id: int) -> After | None:

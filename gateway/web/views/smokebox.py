@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from flask import url_for
 
-from gateway.core import mfu
 from gateway.core import smoke as smoke_rules
 from gateway.core.ask import Ask
 from gateway.core.planner.figures import GB
+from gateway.core.planner.filling import is_called
 from gateway.core.states import JobState, parse_state
 from gateway.errors import NotFound
 from gateway.store.queries import costs
@@ -176,7 +176,7 @@ def _facts(found: Smoke) -> list[Fact]:
     if step is not None:
         facts.append(Fact(gettext("a step"), plannumbers.seconds(step)))
     if peak is not None:
-        facts.append(Fact(gettext("peak memory"), _memory(peak, found.gpu_type)))
+        facts.append(Fact(gettext("peak memory"), _memory(peak, found)))
     save, size = _number(told, "save_seconds"), _number(told, "save_bytes")
     if save is not None:
         facts.append(Fact(gettext("a save"), _save(save, size)))
@@ -186,11 +186,18 @@ def _facts(found: Smoke) -> list[Fact]:
     return facts
 
 
-def _memory(peak: float, gpu_type: str | None) -> str:
-    card = mfu.card_of(gpu_type, deps().cards)
-    if card is None:
-        return gettext("%(gb)s GB", gb=f"{peak / GB:.1f}")
-    return gettext("%(need)s of %(have)s GB", need=f"{peak / GB:.1f}", have=f"{card.memory_gb:g}")
+def _memory(peak: float, found: Smoke) -> str:
+    """Against the card: as it says itself, or as its type is known by one size."""
+    need = f"{peak / GB:.1f}"
+    have = found.card_bytes or _known_bytes(found.gpu_type)
+    if have is None:
+        return gettext("%(gb)s GB", gb=need)
+    return gettext("%(need)s of %(have)s GB", need=need, have=f"{have / GB:.3g}")
+
+
+def _known_bytes(gpu_type: str | None) -> float | None:
+    sizes = {card.memory for card in deps().cards.values() if is_called(card, gpu_type or "")}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _save(seconds: float, size: float | None) -> str:
