@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,11 @@ class Watched:
         if number is not None:
             environment["LOCAL_RANK"] = str(number)
         process = subprocess.Popen(
-            [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self.started.append(process)
         assert process.stdout is not None
@@ -75,13 +80,14 @@ class Watched:
 
     def end(self) -> None:
         for process in self.started:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with what it has started itself
         for process in self.started:
             process.communicate()
 
 
 def wait(happens: Callable[[], bool], otherwise: Callable[[], object] = str) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 15
     while not happens():
         assert time.monotonic() < end, otherwise()
         time.sleep(0.02)
@@ -202,9 +208,6 @@ def test_a_rank_that_dies_is_missed_and_its_children_do_not_stand_in(watched: Wa
     looked.look()
     assert len(looked.ranks) == 3
     assert [rank for rank, _ in looked.rank_heads()] == [0, 2]
-    for pid, rank in looked.ranks.items():
-        if (rank, pid) not in looked.rank_heads():
-            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -223,7 +226,9 @@ def test_it_ends_at_once_and_well(watched: Watched, number: signal.Signals) -> N
 def test_it_ends_when_its_parent_does(watched: Watched) -> None:
     words = ["sh", "-c", '"$@" & echo $!; wait', "sh", *watched.node.argv("watch")]
     environment = {**watched.node.environment, "SLUICE_WATCH_SECONDS": "0.1"}
-    shell = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+    shell = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     watched.started.append(shell)
     assert shell.stdout is not None
     pid = int(shell.stdout.readline())
