@@ -84,10 +84,13 @@ class PartitionChoice:
 
 @dataclass(frozen=True, slots=True)
 class GroupChoice:
+    """`on_stall`: the group's rule for training runs that stall."""
+
     name: str
     is_default: bool
     leads: bool
     partitions: tuple[PartitionChoice, ...]
+    on_stall: str = "nothing"
 
     def find_partition(self, name: str) -> PartitionChoice | None:
         return next((p for p in self.partitions if p.name == name), None)

@@ -38,6 +38,7 @@ class Draft:
     template: Template | None = None
     environment: Environment | None = None
     smoke: bool = False
+    on_stall: str = "nothing"
 
     @property
     def script(self) -> str | None:
@@ -64,7 +65,9 @@ def draft(
     if problems:
         return Draft(problems, judged.reading, template=template, environment=environment)
     request = _request(judged.reading, template, viewer)
-    made = Draft((), judged.reading, request, template, environment, smoke)
+    group = offer.find_group(request.account)
+    rule = group.on_stall if group else "nothing"
+    made = Draft((), judged.reading, request, template, environment, smoke, rule)
     return in_folder(made, expand_home(request.working_directory, viewer.unix_user))
 
 
@@ -81,6 +84,7 @@ def in_folder(made: Draft, folder: str) -> Draft:
             values=made.reading.values,
             environment=made.environment,
             nproc_per_node=made.reading.nproc_per_node,
+            on_stall=made.on_stall,
             smoke=made.smoke,
         )
     except (BadDirective, BadValue) as bad:

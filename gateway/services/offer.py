@@ -1,10 +1,11 @@
 """What this person may choose from, as the last poll of Slurm's policy saw it."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gateway.core.access import Viewer
 from gateway.core.policy import Offer, build_offer
-from gateway.store import snapshot
+from gateway.store import snapshot, training
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
@@ -18,11 +19,14 @@ def offer(viewer: Viewer, *, begin: Begin) -> Offer:
 
 
 def offer_in(session: "Session", viewer: Viewer) -> Offer:
-    """The same inside a transaction that is open already."""
-    return build_offer(
+    """The same inside a transaction that is open already, with the groups' own rules."""
+    found = build_offer(
         viewer.unix_user,
         snapshot.associations_of(session, viewer.unix_user),
         snapshot.partitions(session),
         snapshot.qos(session),
         snapshot.nodes(session),
     )
+    rules = training.on_stall(session, [group.name for group in found.groups])
+    groups = (replace(group, on_stall=rules[group.name]) for group in found.groups)
+    return replace(found, groups=tuple(groups))

@@ -13,7 +13,7 @@ def set_on_stall(
     """For the jobs that are submitted from now on. Whether anything changed; each change is an
     event with who made it."""
     with begin() as session:
-        before = training.on_stall(session, group)
+        before = training.on_stall(session, [group])[group]
         if before == rule:
             return False
         training.set_on_stall(session, group, rule.value, now=now, person_id=person_id)

@@ -196,10 +196,10 @@ def forget_minutes(session: Session, *, before: datetime, limit: int = 200) -> i
     return len(ids)
 
 
-def on_stall(session: Session, group: str) -> str:
-    """The group's rule: nothing, hold or requeue."""
-    query = select(tm.GroupRule.on_stall).where(tm.GroupRule.group == group)
-    return session.scalar(query) or "nothing"
+def on_stall(session: Session, groups: Sequence[str]) -> dict[str, str]:
+    """The rule of each: nothing, hold or requeue."""
+    query = select(tm.GroupRule.group, tm.GroupRule.on_stall).where(tm.GroupRule.group.in_(groups))
+    return dict.fromkeys(groups, "nothing") | {row[0]: row[1] for row in session.execute(query)}
 
 
 def set_on_stall(
