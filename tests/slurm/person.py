@@ -57,6 +57,9 @@ class Person:
         nproc_per_node: int | None = None,
         options: tuple[str, ...] = (),
         kit: str = NODE_KIT,
+        on_stall: str = "nothing",
+        on_preempt: str = "requeue",
+        smoke: bool = False,
         **typed: str,
     ) -> int:
         """By plain sbatch with `options`. A field that is not named has its default."""
@@ -71,6 +74,9 @@ class Person:
             values=values,
             environment=environment,
             nproc_per_node=nproc_per_node,
+            on_stall=on_stall,
+            on_preempt=on_preempt,
+            smoke=smoke,
         )
         self.write("job.sbatch", script)
         job = int(self.run("sbatch", "--parsable", *options, f"{HOME}/job.sbatch"))

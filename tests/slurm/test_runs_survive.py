@@ -70,6 +70,8 @@ class Run:
         environment: Environment | None = None,
         options: tuple[str, ...] = (),
         kit: str = KIT,
+        on_preempt: str = "requeue",
+        smoke: bool = False,
         **typed: str,
     ) -> "Run":
         here = replace(spec, working_directory=self.place, output=f"{HOME}/%x-%j.out")
@@ -77,7 +79,14 @@ class Run:
         if template == "single-gpu":
             typed = {"script": "train.py", **typed}
         self.job = self.person.submit(
-            template, here, environment=environment, options=options, kit=kit, **typed
+            template,
+            here,
+            environment=environment,
+            options=options,
+            kit=kit,
+            on_preempt=on_preempt,
+            smoke=smoke,
+            **typed,
         )
         return self
 
@@ -384,6 +393,37 @@ def test_one_that_ignores_the_request_is_ended_in_time(run: Run) -> None:
     run.until(lambda: run.exists("here"))
     run.person.run("scancel", "--batch", "--signal=USR1", str(run.job))
     assert run.ended() == ("FAILED", "76")
+
+
+def test_a_smoke_job_saves_loads_and_says_so(run: Run) -> None:
+    run.script().submit(smoke=True)
+    assert run.ended() == ("COMPLETED", "0")
+    verdict = run.events("smoke")[0]
+    assert (verdict["ok"], verdict["loaded"], verdict["world"]) == (True, True, 1)
+    assert verdict["save_bytes"] > 0
+    assert verdict["peak_bytes"] > 0
+
+
+def test_a_smoke_job_of_a_script_that_cannot_load_fails(run: Run) -> None:
+    run.script(TRAIN.replace('"step").read_text', '"gone").read_text')).submit(smoke=True)
+    assert run.ended() == ("FAILED", "70")
+    verdict = run.events("smoke")[0]
+    assert (verdict["ok"], verdict["loaded"]) == (False, False)
+
+
+def test_a_preempted_run_that_is_given_back_waits_for_slurm(run: Run) -> None:
+    """Slurm looks every 30 s whether a grace time is over."""
+    whole = replace(ONE, partition="debug", gpus_per_node=2, gpu_type="a100")
+    run.script().submit(spec=replace(whole, qos="spot"), on_preempt="wait")
+    run.until_training()
+    run.person.submit("command", replace(whole, qos="urgent"), command="sleep 1")
+    run.until(lambda: run.person.show(run.job)["JobState"] == "PENDING", 90)
+    asked = ("sacct", "--duplicates", "-X", "-n", "-P", "-o", "State", "-j", str(run.job))
+    run.until(lambda: "PREEMPTED" in run.person.run(*asked).split("\n")[0])
+    run.start_now()
+    run.until_training(2)
+    run.touch("enough")
+    assert run.ended() == ("COMPLETED", "0")
 
 
 def test_an_environment_that_is_not_there_says_so(run: Run) -> None:
