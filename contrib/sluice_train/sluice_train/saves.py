@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ class Saves:
     def saving(self, step: int) -> Iterator[Path]:
         """The folder into which every rank writes its part of checkpoint `step`."""
         self.conclude()
+        self._future = None  # of one that a mistake of the script broke off
         started = time.monotonic()
         self._report.event("save_begin", step=step)
         save = Save(step, unfinished(self._folder, step))
@@ -141,11 +143,17 @@ class Saves:
     def _fail(self, save: Save) -> None:
         text = f"{type(self._error).__name__}: {self._error}" if self._error else ""
         self._error, self.failed = None, True
-        text = self._ranks.first_text(text)
+        text = self._ranks.first_text(text) + self._free()
         if self._ranks.first and save.aside.suffix == ".tmp":  # else it is the framework's own
             abandon(save.aside)
         self._report.event("save_failed", step=save.step, error=text)
         self._report.say(f"step {save.step} was not saved, the training goes on: {text}")
+
+    def _free(self) -> str:
+        """What frameworks do not say when the disk is full."""
+        with suppress(OSError):
+            return f" ({shutil.disk_usage(self._folder).free / 1e9:.1f} GB were free)"
+        return ""
 
     def _prune(self) -> None:
         try:
