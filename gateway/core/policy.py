@@ -9,6 +9,7 @@ from dataclasses import field as _field
 from typing import TypeVar
 
 from gateway.core.answers import Value, clean_all
+from gateway.core.arrays import array_text
 from gateway.core.ask import Ask, FieldProblem
 from gateway.core.durations import BadTimeLimit, format_time_limit, parse_time_limit
 from gateway.core.manifest import FieldKind, GpuRule, Manifest, Range
@@ -70,7 +71,10 @@ _LONGEST_GROUP = 64
 
 @dataclass(slots=True)
 class Reading:
-    """The form as it was understood, canonical names and numbers; None where it was not."""
+    """The form as it was understood, canonical names and numbers; None where it was not.
+
+    `array` is what sbatch takes for it, None for a single job; `tasks` of it, each of the job's
+    whole size, and `at_once` of them at a time, None: no limit."""
 
     group: str | None = None
     partition: str | None = None
@@ -84,11 +88,14 @@ class Reading:
     name: str | None = None
     working_directory: str | None = None
     limits: Limits | None = None
+    array: str | None = None
+    tasks: int = 1
+    at_once: int | None = None
     values: dict[str, Value] = _field(default_factory=dict)
 
     @property
     def gpus(self) -> int | None:
-        """GPUs of the whole job."""
+        """GPUs of the whole job, of an array those of one task."""
         if self.nodes is None or self.gpus_per_node is None:
             return None
         return self.nodes * self.gpus_per_node
@@ -162,6 +169,7 @@ class _Judging:
         self.reading.values, refused = clean_all(self._manifest, raw)
         for bad in refused:
             self.problems.append(FieldProblem(bad.field or "", bad.code, dict(bad.facts)))
+        self._array()
 
     def group(self, offer: Offer) -> GroupChoice | None:
         found, default = offer.find_group(self._ask.group), offer.default_group
@@ -249,6 +257,16 @@ class _Judging:
         )
         if fits * nodes > cap and cap:
             self._problem("nodes", code, nearest="1", max=cap, gpus=total)
+
+    def _array(self) -> None:
+        rule, read = self._resources.array, self.reading
+        rows = read.values.get(rule.rows) if rule else None
+        if rule is None or not isinstance(rows, tuple):
+            return  # no array, or the table is the problem
+        at_once = read.values.get(rule.at_once) if rule.at_once else None
+        read.tasks = len(rows)
+        read.at_once = min(at_once, read.tasks) if isinstance(at_once, int) and at_once else None
+        read.array = array_text(read.tasks, read.at_once)
 
     @property
     def _gpu_field(self) -> str:

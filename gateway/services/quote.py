@@ -176,6 +176,7 @@ def shape_of(reading: Reading, offer: Offer) -> Shape | None:
         qos=reading.qos or "",
         minutes=reading.time_limit_minutes or 0,
         partition=partition.name,
+        tasks=reading.tasks,
     )
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -99,8 +100,7 @@ def _value_sets(template: Template) -> Iterator[dict[str, Value]]:
 
 def _value(field: Field, *, filled: bool) -> Value:
     if not filled:
-        optional = Field(field.name, field.kind, field.label, field.help, choices=field.choices)
-        return clean(optional, "")
+        return clean(replace(field, required=False), "")
     if field.kind is FieldKind.BOOL:
         return True
     if field.kind in _NUMBERS:

@@ -165,8 +165,25 @@ def numbers(
     return found
 
 
+def array_words(reading: Reading) -> str:
+    """10 tasks, 2 at a time; empty where there is no array."""
+    if reading.array is None:
+        return ""
+    tasks = ngettext("%(num)d task", "%(num)d tasks", reading.tasks)
+    if reading.at_once is None or reading.at_once >= reading.tasks:
+        return tasks
+    return gettext("%(tasks)s, %(at_once)s at a time", tasks=tasks, at_once=reading.at_once)
+
+
 def summary(reading: Reading) -> str:
-    """2 nodes × 4 = 8 a100 GPUs."""
+    """2 nodes × 4 = 8 a100 GPUs; 10 tasks, 2 at a time, each: …"""
+    tasks = array_words(reading)
+    if not tasks:
+        return _one(reading)
+    return gettext("%(tasks)s; each: %(job)s", tasks=tasks, job=_one(reading))
+
+
+def _one(reading: Reading) -> str:
     nodes, each, gpus = reading.nodes, reading.gpus_per_node, reading.gpus
     if nodes is None or each is None or gpus is None:
         return gettext("Fill in the numbers")
