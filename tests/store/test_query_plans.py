@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from gateway.store.queries import costs
+from gateway.store import training as following
+from gateway.store.queries import costs, training
 from gateway.store.queries.cluster import cluster
 from gateway.store.queries.filters import JobFilters, Scope, Sort
 from gateway.store.queries.job import open_submissions
@@ -14,6 +15,7 @@ from gateway.store.queries.jobs import class_counts, job_page
 from gateway.store.queries.people import choices
 from gateway.store.uow import Begin
 from gateway.testing import builders as b
+from gateway.testing.training import add_portal_job
 
 SCOPES = [Scope.mine("member"), Scope.of_groups(("nlp", "vision"), "member"), Scope.all()]
 FILTERS = [
@@ -101,6 +103,34 @@ def test_a_persons_open_submissions_are_found_by_their_state(
     assert len(found) == 4
     for sql, step in found:
         assert "person_id_state_created_at" in step, (sql, step)
+
+
+def test_what_training_runs_told_is_found_by_indexes(
+    engine: Engine, begin: Begin, read: Begin, statements: list[tuple[str, Any]]
+) -> None:
+    job = add_portal_job(begin, run="long")
+    statements.clear()
+    with read() as session:
+        following.unknown(session, ended_since=b.NOW, limit=10)
+        following.due(session, now=b.NOW, limit=10)
+        following.cursors(session, [job])
+        training.brief(session, job)
+        training.linked(session, job)
+        training.events(session, [job])
+        training.points(session, job, places=100)
+        training.use_of_cards(session, job, places=100)
+        training.idle_minutes(session, job)
+        training.nodes_now(session, job, since=0.0)
+        training.charged(session, [job])
+        training.rule(session, "nlp")
+    found = list(plans(engine, statements, about="FROM"))
+    assert found
+    for sql, step in found:
+        assert not step.startswith("SCAN"), (sql, step)
+    started = [step for sql, step in found if "start_time IS NOT NULL" in sql]
+    assert any("ix_job_started_token" in step for step in started)
+    charts = [step for sql, step in found if "avg(" in sql or "HAVING" in sql]
+    assert all("COVERING INDEX ix_training_minute_sums" in s for s in charts if "SEARCH" in s)
 
 
 def test_the_database_has_no_statistics_that_a_plan_could_lean_on(engine: Engine) -> None:
