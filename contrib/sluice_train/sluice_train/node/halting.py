@@ -9,6 +9,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sluice_train.node.stacks import KIT_PROGRAMS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -83,6 +85,7 @@ class Halt:
     ) -> subprocess.Popen[bytes]:
         # Asks for no password: nobody is there to type one.
         environment = {"RSYNC_RSH": "ssh -oBatchMode=yes -oConnectTimeout=20", **os.environ}
+        environment["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{KIT_PROGRAMS}"
         with self._lock:
             self.check()
             try:
