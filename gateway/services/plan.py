@@ -1,5 +1,6 @@
 """A training run planned with this site's cards and prices. Reads, writes nothing."""
 
+import math
 import tomllib
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,21 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.core.credits import MILLION, Credits
+from gateway.core.mfu import card_of, mfu, model_of
 from gateway.core.planner.cards import Card, Cards, find, read_cards
+from gateway.core.planner.filling import is_called
 from gateway.core.planner.money import Rate
 from gateway.core.planner.plan import Ask, Plan, plan
-from gateway.core.planner.site import NOTHING_KNOWN, Site
+from gateway.core.planner.site import NOTHING_KNOWN, MeasuredMfu, Site, sizes_like
+from gateway.core.planner.site import measured as site_mfu
 from gateway.core.pricing import Preempted, PriceList
 from gateway.errors import BadConfiguration, Refused
 from gateway.store import prices
 from gateway.store.prices import OfferRow
-from gateway.store.queries import preemptions
+from gateway.store.queries import measured, preemptions
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 _PERCENT = 100 * MILLION
+_LEAST_SECONDS = 60.0  # of steps that a job has told: fewer say nothing of its speed
 
 
 def load_cards(home: Path | None = None) -> Cards:
@@ -58,14 +63,41 @@ def plan_training(
         card = find(ask.gpu, cards)
         with begin() as session:
             rates = rates or site_rates(session, card, resource=resource, now=now)
-            site = _record(session, rates)
+            site = _record(session, ask, cards, rates)
     return plan(ask, cards=cards, rates=rates, site=site)
 
 
-def _record(session: "Session", rates: Sequence[Rate]) -> Site:
-    """What jobs like this one have shown here."""
+def _record(session: "Session", ask: Ask, cards: Cards, rates: Sequence[Rate]) -> Site:
+    """What jobs like this one have shown here; nothing of cards where the ask says the MFU."""
     spots = [rate.name for rate in rates if rate.kind == "spot"]
-    return Site(preemptions=preemptions.of_qos(session, spots))
+    share = None if ask.mfu is not None else _measured_mfu(session, ask, cards)
+    return Site(mfu=share, preemptions=preemptions.of_qos(session, spots))
+
+
+def _measured_mfu(session: "Session", ask: Ask, cards: Cards) -> MeasuredMfu | None:
+    """The median of ended jobs on such cards and of such a size, where there are enough."""
+    card = find(ask.gpu, cards)
+    least, most = sizes_like(int(ask.gpus)) if math.isfinite(ask.gpus) else (0, 0)
+    ended = measured.ended(session)
+    kinds = {kind for kind in {one.gpu_type for one in ended} if _is_like(card, kind, cards)}
+    alike = {
+        one.id: one.gpus
+        for one in ended
+        if least <= one.gpus <= (most or one.gpus) and one.gpu_type in kinds
+    }
+    shares = []
+    for one in measured.trained(session, list(alike), seconds=_LEAST_SECONDS):
+        model, peak = model_of(one.facts), card.tflops_16bit * 1e12
+        share = mfu(one.rate, model, cards=alike[one.job_id], peak_flops=peak) if model else None
+        shares += [share] if share is not None else []
+    return site_mfu(shares)
+
+
+def _is_like(card: Card, gpu_type: str, cards: Cards) -> bool:
+    """Of the same peak, too: a site's name may be that of several cards."""
+    found = card_of(gpu_type, cards)
+    same = found is not None and found.tflops_16bit == card.tflops_16bit
+    return same and is_called(card, gpu_type)
 
 
 def site_rates(

@@ -1,5 +1,6 @@
 """A plan with this site's cards, price list, QoS terms and packages."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from gateway.core.credits import MILLION, parse_credits
 from gateway.errors import BadConfiguration, Refused
 from gateway.services import prices
 from gateway.services.plan import load_cards, plan_training, typed_rates
+from gateway.store.training_models import TrainingEvent, TrainingPoint
 from gateway.testing import builders as b
 from gateway.testing.planner_samples import CARDS, ask
 
@@ -133,3 +135,63 @@ def test_what_somebody_says_goes_before_the_record(priced):
     often = planned(priced).cost
     waste = {one.rate.name: one.waste for one in found.offers}["spot"]
     assert {one.rate.name: one.waste for one in often.offers}["spot"] > waste
+
+
+def _trained(begin, *, shares, gpus=16, kind="a100", purpose=None):
+    """Ended jobs whose scripts told a model of 10 billion parameters and 100 seconds of steps."""
+    for share in shares:
+        rate = share * gpus * 312e12 / 60e9
+        job_id = b.add_job(
+            begin,
+            state="COMPLETED",
+            token=f"{len(shares)}{share}{gpus}{kind}{purpose}",
+            gpus=gpus,
+            gpu_type=kind,
+            purpose=purpose,
+            start_time=NOW - timedelta(hours=1),
+            end_time=NOW,
+        )
+        _tell(begin, job_id, tokens=rate * 100)
+
+
+def _tell(begin, job_id, *, tokens):
+    """Eleven lines, ten seconds apart; what the first one counts was before it."""
+    with begin() as session:
+        session.add(
+            TrainingEvent(job_id=job_id, at=1, restart=0, kind="model", facts={"params": 10e9})
+        )
+        numbers = dict.fromkeys(("loss", "losses", "samples", "seconds", "timed", "peak_bytes"), 0)
+        point = {"job_id": job_id, "restart": 0, "at": 0, "lines": 11, "first_at": 0}
+        point |= {"last_at": 100, "first_step": 1, "last_step": 11, "tokens": int(tokens * 1.1)}
+        session.add(TrainingPoint(**point, **numbers))
+
+
+def test_hours_are_by_the_mfu_of_this_sites_jobs_where_enough_have_ended(begin):
+    _trained(begin, shares=(0.30, 0.36, 0.38, 0.40, 0.48))
+    share = planned(begin, mfu=None).speed.mfu
+    assert (share.origin, share.jobs) == ("site", 5)
+    assert share.figure.value == pytest.approx(0.38, rel=0.001)
+    assert 0.30 <= share.figure.low < 0.38 < share.figure.high <= 0.48
+    assert planned(begin, mfu=0.5).speed.mfu.origin == "asked"
+    assert planned(begin, mfu=None, strategy="zero3-offload").speed.mfu.origin == "usual"
+    own = plan_training(
+        ask(mfu=None),
+        cards={**CARDS, "a100-80g": replace(CARDS["a100-80g"], measured_mfu=0.44)},
+        begin=begin,
+        now=NOW,
+    )
+    assert own.speed.mfu.figure.value == 0.44  # what the site wrote down itself
+
+
+def test_jobs_of_other_cards_sizes_and_smoke_jobs_are_no_measure(begin):
+    _trained(begin, shares=(0.4,) * 4)
+    _trained(begin, shares=(0.41,) * 5, gpus=4)
+    _trained(begin, shares=(0.42,) * 5, kind="h100")
+    _trained(begin, shares=(0.43,) * 5, purpose="smoke")
+    assert planned(begin, mfu=None).speed.mfu.origin == "usual"
+    assert planned(begin, mfu=None, gpus=8).speed.mfu.figure.value == pytest.approx(0.41, rel=0.001)
+
+
+def test_nonsense_that_a_script_told_is_no_measure(begin):
+    _trained(begin, shares=(1.5, 2.0, 3.0, 40.0, 1e9))
+    assert planned(begin, mfu=None).speed.mfu.origin == "usual"

@@ -8,6 +8,7 @@ from typing import Any
 from werkzeug.test import TestResponse
 
 from gateway.core.credits import MILLION
+from gateway.core.training.sums import CardMinute, dump
 from gateway.services import credit, prices, smoke
 from gateway.store import models as t
 from gateway.store.training_models import TrainingEvent, TrainingMinute
@@ -56,7 +57,7 @@ def tell(site: Site, facts: dict[str, Any]) -> None:
         session.add(
             TrainingEvent(job_id=job.id, at=1.0, restart=0, kind="smoke", step=None, facts=facts)
         )
-        cards = [{"i": 0, "mem_total": 80_000_000_000}, {"i": 1, "mem_total": 0}]
+        cards = dump([CardMinute(n, 1, 9.0, 9.0, 1, 80_000_000_000, 0, 0.0, 0) for n in (0, 1)])
         session.add(TrainingMinute(job_id=job.id, node="a100-1", at=0, last_at=1.0, cards=cards))
 
 

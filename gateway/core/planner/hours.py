@@ -7,6 +7,7 @@ from gateway.core.planner.figures import Figure, Notice, Source, above_zero, exa
 from gateway.core.planner.model import Model
 from gateway.core.planner.setup import Recompute, Setup
 from gateway.core.planner.site import MeasuredMfu
+from gateway.core.planner.strategies import Precision
 
 OFFLOAD_MFU = 0.30  # more has not been reported with the optimizer in the memory of nodes
 _OFFLOAD_LOW = 0.15
@@ -61,7 +62,8 @@ def mfu_of(
         band = own * _SITE_BAND
         high = min(1.0, own + band)
         return Mfu(Figure(own, own - band, high, "MFU", (Source.SITE,)), "site")
-    if measured is not None and not setup.strategy.offloads:
+    is_alike = not setup.strategy.offloads and setup.precision is not Precision.FP32
+    if measured is not None and is_alike:
         figure = Figure(measured.share, measured.low, measured.high, "MFU", (Source.SITE,))
         return Mfu(figure, "site", measured.jobs)
     low, high = card.mfu_low, card.mfu_high

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from gateway.core.training.sums import load
 from gateway.store.models import Job, Submission
 from gateway.store.training_models import TrainingEvent, TrainingMinute
 
@@ -97,7 +98,7 @@ def _told(session: Session, job_id: int) -> Mapping[str, Any] | None:
 
 def _card_bytes(session: Session, job_id: int) -> int | None:
     query = select(TrainingMinute.cards).where(TrainingMinute.job_id == job_id).limit(_MINUTES)
-    sizes = [card.get("mem_total") for cards in session.scalars(query) for card in cards]
+    sizes = [card.mem_total for cards in session.scalars(query) for card in load(cards)]
     return min((size for size in sizes if size), default=None)
 
 
