@@ -157,16 +157,6 @@ def test_a_setting_that_is_nonsense_is_named(run: Run) -> None:
     assert "'ftp' is not known" in prepared.stderr
 
 
-def test_another_count_of_ranks_and_a_full_disk_are_only_said(run: Run) -> None:
-    saved = run.saves(100)
-    manifest = saved / "manifest.json"
-    run.given["EXPECT_WORLD"] = "8"
-    assert manifest.is_file()
-    prepared = run.verb("prepare")
-    assert prepared.returncode == 0
-    assert "of 2 ranks, this job has 8" in prepared.stderr
-
-
 def test_a_checkpoint_larger_than_the_free_disk_is_warned_of(run: Run) -> None:
     saved = run.saves(100)
     free = shutil.disk_usage(run.home).free

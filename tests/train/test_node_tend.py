@@ -17,6 +17,7 @@ import pytest
 from node_runs import until
 from nvml_machine import Node, busy
 
+from sluice_train import checkpoint
 from sluice_train.files import RunFolder, lines
 
 HZ = os.sysconf("SC_CLK_TCK")
@@ -177,6 +178,14 @@ def test_a_run_that_gets_on_is_left_alone_and_so_is_one_that_is_to_stop(job: Job
     os.kill(job.pid("rank0"), signal.SIGKILL)
     time.sleep(3)
     assert not job.told("stall")
+
+
+def test_a_checkpoint_of_another_count_of_ranks_is_said(job: Job) -> None:
+    with checkpoint.writing(job.folder.checkpoints, 10, world=4):
+        pass
+    path = str(job.folder.checkpoints / "step-000000010")
+    job.starts(RANKS_THAT_WAIT, SLUICE_RESUME=path, EXPECT_WORLD="2")
+    until(lambda: "the checkpoint is of 4 ranks, this job has 2" in job.log.read_text())
 
 
 def test_it_ends_when_the_batch_script_is_gone(job: Job) -> None:

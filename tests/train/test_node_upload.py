@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node_runs import Run, content, until
+from node_runs import KIT, Run, content, until
 
 from sluice_train.node.halting import Failed, Halt
 from sluice_train.node.places import Place, place_of
@@ -245,6 +245,24 @@ def test_frameworks_own_folders_get_a_manifest_there_and_are_left_alone_here(
     assert set(there) == {*before, "manifest.json"}
     shutil.rmtree(run.checkpoints)
     assert run.verb("prepare").stdout == f"{folder}\n"
+
+
+def test_rclone_is_found_in_the_kit_where_the_path_has_none(tmp_path: Path) -> None:
+    rclone = shutil.which("rclone")
+    assert rclone is not None
+    kit, made = tmp_path / "kit", Run(tmp_path)
+    shutil.copytree(KIT / "sluice_train", kit / "sluice_train")
+    (kit / "lib/bin").mkdir(parents=True)
+    (kit / "lib/bin/rclone").symlink_to(rclone)
+    (tmp_path / "slurm").mkdir()
+    made.given |= {
+        "PATH": str(tmp_path / "slurm"),
+        "PYTHONPATH": str(kit),
+        "SLUICE_UPLOAD": f"rclone::local:{tmp_path}/second",
+    }
+    saved = made.saves(100)
+    assert made.verb("finish", "--code", "0").stdout == "exit 0\n"
+    assert content(tmp_path / "second/night" / saved.name) == content(saved)
 
 
 def test_the_limit_of_the_rate_is_kept(run: Run) -> None:

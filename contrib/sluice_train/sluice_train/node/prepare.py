@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice_train import checkpoint
-from sluice_train.files import RunFolder, lines, whole
+from sluice_train.files import RunFolder, lines
 from sluice_train.node import slurm
 from sluice_train.node.halting import Failed, Halt
 from sluice_train.node.places import Place, place_of
@@ -227,9 +227,6 @@ def _tell(run: RunFolder, chosen: Checkpoint | None, given: Mapping[str, str]) -
         say("the run begins anew: it has no complete checkpoint")
         return
     say(f"the run goes on from step {chosen.step}: {chosen.path}")
-    world = whole("EXPECT_WORLD", 0, given)
-    if world and chosen.world and chosen.world != world:
-        say(f"that checkpoint is of {chosen.world} ranks, this job has {world}")
     free = shutil.disk_usage(run.checkpoints).free
     if free < chosen.bytes:
         free_gb, needed_gb = free / 1e9, chosen.bytes / 1e9

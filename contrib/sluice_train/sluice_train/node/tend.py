@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice_train import checkpoint
 from sluice_train.files import RunFolder, whole, write_whole
 from sluice_train.node.halting import Halt, Halted
 from sluice_train.node.sight import Sight
@@ -51,6 +52,7 @@ def main(argv: list[str]) -> int:  # noqa: ARG001
     run = RunFolder.of_environment()
     uploads = _uploads(run, halt, os.environ)
     try:
+        _say_world(os.environ)
         with suppress(Halted):
             _guarded(run, halt, os.environ, parent=parent)
     except (OSError, ValueError) as error:
@@ -78,6 +80,19 @@ def _uploads(run: RunFolder, halt: Halt, given: Mapping[str, str]) -> threading.
     )
     thread.start()
     return thread
+
+
+def _say_world(given: Mapping[str, str]) -> None:
+    """Whether the checkpoint is of as many ranks as this job has, which `prepare` cannot know yet.
+
+    Not refused: some formats are loaded by any number of ranks.
+    """
+    path = given.get("SLUICE_RESUME")
+    resumed = checkpoint.complete(Path(path)) if path else None
+    world = whole("EXPECT_WORLD", 0, given)
+    if resumed and resumed.world and world and resumed.world != world:
+        text = f"the checkpoint is of {resumed.world} ranks, this job has {world}"
+        print(f"sluice: {text}", file=sys.stderr, flush=True)
 
 
 def _guarded(run: RunFolder, halt: Halt, given: Mapping[str, str], *, parent: int) -> None:
