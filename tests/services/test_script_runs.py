@@ -45,7 +45,7 @@ print("told", json.dumps({"words": sys.argv[1:], **told}), flush=True)
 """
 APPTAINER = """\
 printf 'image %s\\n' "$*"
-while [ "$1" != /images/torch.sif ]; do shift; done
+while [ "${1##*.}" != sif ]; do shift; done
 shift
 exec "$@"
 """
@@ -159,11 +159,10 @@ def test_what_another_job_left_behind_does_not_get_in(begin: Begin) -> None:
 
 
 def test_an_image_holds_the_program_and_its_datasets(begin: Begin, tmp_path: Path) -> None:
-    image = Environment("torch", Text("", ""), EnvironmentKind.APPTAINER, image="/images/torch.sif")
+    sif = tmp_path / "torch.sif"
+    sif.touch()
+    image = Environment("torch", Text("", ""), EnvironmentKind.APPTAINER, image=str(sif))
     done = begin("ddp", environment=image, datasets="/usr", arguments="--x 'a b'")
-    if "/images/torch.sif" in done.stderr:  # the image itself is not on this machine
-        assert done.returncode == 78
-        return
     assert told(done)["words"][-3:] == ["train.py", "--x", "a b"]
     line = next(line for line in done.stdout.splitlines() if line.startswith("image "))
     assert f"--bind {tmp_path} " in line
