@@ -162,7 +162,9 @@ def test_an_image_holds_the_program_and_its_datasets(begin: Begin, tmp_path: Pat
     sif = tmp_path / "torch.sif"
     sif.touch()
     image = Environment("torch", Text("", ""), EnvironmentKind.APPTAINER, image=str(sif))
-    done = begin("ddp", environment=image, datasets="/usr", arguments="--x 'a b'")
+    typed = {"datasets": "/usr", "arguments": "--x 'a b'"}
+    # Without the kit, which would look whether root may write there: it may.
+    done = begin("ddp", environment=image, kit=tmp_path / "nowhere", **typed)
     assert told(done)["words"][-3:] == ["train.py", "--x", "a b"]
     line = next(line for line in done.stdout.splitlines() if line.startswith("image "))
     assert f"--bind {tmp_path} " in line
