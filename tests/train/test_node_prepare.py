@@ -100,6 +100,26 @@ def test_a_silent_slurm_refuses_only_what_is_seen_to_be_alive(
     assert "Slurm does not tell whether job 5 is gone" in taken.stderr
 
 
+@pytest.mark.parametrize("left", ["5", ""])
+def test_of_jobs_that_start_at_once_one_gets_the_folder(run: Run, left: str) -> None:
+    """Real processes: it is a race. Slurm knows all of them, and not the one before."""
+    run.folder.path.mkdir()
+    if left:
+        run.folder.owner.write_text(left)
+    run.slurm_says("squeue", "")
+    gone = 'echo "Invalid job id specified" >&2; exit 1'
+    script = f'#!/bin/sh\n[ "$3" != 5 ] || {{ {gone}; }}\necho RUNNING\n'
+    (run.home / "slurm/squeue").write_text(script)
+    started = []
+    for job in ("11", "12", "13", "14", "15"):
+        run.given["SLUICE_JOB"] = job
+        started.append(run.started("prepare"))
+    codes = [process.wait(timeout=60) for process in started]
+    assert sorted(codes) == [0, 73, 73, 73, 73]
+    assert run.folder.owner.read_text() == f"{11 + codes.index(0)}"
+    assert [path.name for path in run.folder.path.glob("owner*")] == ["owner"]
+
+
 def test_a_restart_of_the_same_job_keeps_its_folder(run: Run) -> None:
     assert run.verb("prepare").returncode == 0
     run.slurm_says("squeue", "RUNNING\n")
