@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from gateway.core.access import Viewer
 from gateway.core.answers import BadValue
+from gateway.core.arrays import array_text
 from gateway.core.ask import Ask, FieldProblem
 from gateway.core.policy import Offer, Reading, judge
 from gateway.core.sbatch import MAX_SCRIPT_BYTES, BadDirective
@@ -64,6 +65,8 @@ def draft(
     problems = (*judged.problems, *([problem] if problem else []))
     if problems:
         return Draft(problems, judged.reading, template=template, environment=environment)
+    if smoke and judged.reading.array:
+        judged.reading.array, judged.reading.tasks = array_text(1, None), 1  # the first row will do
     request = _request(judged.reading, template, viewer)
     group = offer.find_group(request.account)
     rule = group.on_stall if group else "nothing"
@@ -75,7 +78,8 @@ def in_folder(made: Draft, folder: str) -> Draft:
     """The same draft in this folder, its script rendered anew."""
     assert made.request is not None
     assert made.template is not None
-    output = f"{folder.rstrip('/')}/{made.request.name}-%j.out"
+    number = "%j" if made.request.array is None else "%A_%a"
+    output = f"{folder.rstrip('/')}/{made.request.name}-{number}.out"
     request = replace(made.request, working_directory=folder, output=output)
     try:
         script = render(
@@ -139,6 +143,7 @@ def _request(reading: Reading, template: Template, viewer: Viewer) -> m.SubmitRe
         requeue=options.requeue,
         append_output=options.append_output,
         signal=options.signal,
+        array=reading.array,
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gateway.core.arrays import parse_array
 from gateway.core.states import JobState
 from gateway.wire import messages as m
 
@@ -55,12 +56,19 @@ def accepted_row(
         "working_directory": request.working_directory,
         "output": output_path(accepted.output or request.output, accepted.job_id, request),
         "token": request.token,
-    }
+    } | _of_array(accepted, request)
+
+
+def _of_array(accepted: m.AcceptedJob, request: m.SubmitRequest) -> dict[str, Any]:
+    if request.array is None:
+        return {}
+    tasks = parse_array(request.array).at_least
+    return {"array_job_id": accepted.job_id, "array_tasks": tasks}
 
 
 def output_path(pattern: str, job_id: int, request: m.SubmitRequest) -> str:
     """sbatch's patterns that the portal uses, filled in."""
-    filled = {"%j": str(job_id), "%x": request.name, "%u": request.user}
+    filled = {"%j": str(job_id), "%A": str(job_id), "%x": request.name, "%u": request.user}
     for mark, value in filled.items():
         pattern = pattern.replace(mark, value)
     return pattern if pattern.startswith("/") else f"{request.working_directory}/{pattern}"

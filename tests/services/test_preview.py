@@ -79,7 +79,7 @@ def test_a_fresh_form_of_each_template_has_the_persons_defaults(begin):
     for template in site.catalogue.all():
         fresh = fresh_ask(template.manifest, mine)
         assert (fresh.group, fresh.partition, fresh.qos) == ("nlp", "a100", "normal")
-        assert {p.field for p in look(site, fresh).problems} <= {"script", "command"}
+        assert {p.field for p in look(site, fresh).problems} <= {"script", "command", "table"}
 
 
 def test_slurms_estimate_makes_no_job(begin):

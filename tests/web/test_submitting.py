@@ -214,6 +214,23 @@ def test_the_script_gets_what_is_typed_in_the_folded_part(site: Site, filled: Fi
     assert "Type a path that begins with a slash." in refused.text
 
 
+def test_an_array_is_read_back_in_words(site: Site, filled: Fill) -> None:
+    browser = site.signed_in()
+    sweep = {"template": "sweep", "shown_template": "sweep", "nodes": "1", "nproc_per_node": "1"}
+    table = {"v-table": "lr,batch\r\n0.1,32\r\n0.01,64\r\n0.001,64", "v-max_at_once": "2"}
+    form = filled(**sweep, **table)
+    said = browser.post("/submit/preview", form).text
+    assert '<span class="reading">3 tasks, 2 at a time</span>' in said
+    assert "3 tasks, 2 at a time; each: 1 node × 1 = 1 GPU (a100)" in said
+    assert "row --lr=0.01 --batch=64" in said
+    page = browser.post("/submit", form | {"v-table": "lr,batch\n0.1"})
+    assert page.status_code == 422
+    assert "Row 1 has 1 values; there are 2 names." in page.text
+    assert ">\nlr,batch\n0.1</textarea>" in page.text
+    assert browser.post("/submit", form).status_code == 303
+    assert len(site.broker.jobs) == 3
+
+
 def test_what_has_no_shape_is_told_together_with_what_breaks_a_rule(
     site: Site, filled: Fill
 ) -> None:

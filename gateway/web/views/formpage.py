@@ -145,7 +145,7 @@ def view(
         numbers=numbers,
         hints=offered.hints | {number.name: number.hint for number in numbers},
         helps=_helps(fields),
-        readings=_readings(seen.reading),
+        readings=_readings(seen.reading, manifest),
         problems=at_fields,
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
@@ -291,9 +291,10 @@ def _helps(fields: list[FieldView]) -> dict[str, str]:
     }
 
 
-def _readings(reading: Reading) -> dict[str, str]:
-    minutes = reading.time_limit_minutes
-    return {} if minutes is None else {"time_limit": minutes_words(minutes)}
+def _readings(reading: Reading, manifest: Manifest) -> dict[str, str]:
+    minutes, array = reading.time_limit_minutes, manifest.resources.array
+    found = {} if minutes is None else {"time_limit": minutes_words(minutes)}
+    return found | ({array.rows: choices.array_words(reading)} if array else {})
 
 
 def _finished(problems: tuple[FieldProblem, ...]) -> tuple[FieldProblem, ...]:
