@@ -61,11 +61,11 @@ def arguments() -> argparse.Namespace:
 
 
 def join() -> torch.device:
-    """Enter the process group. Checkpoints go through gloo, whatever the training goes through."""
+    """Enter the process group, and take this process's own card where each has one."""
     local, on_node = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     if torch.cuda.is_available() and torch.cuda.device_count() >= on_node:
         torch.cuda.set_device(local)
-        dist.init_process_group("cpu:gloo,cuda:nccl")
+        dist.init_process_group("nccl")
         return torch.device("cuda", local)
     dist.init_process_group("gloo")
     return torch.device("cpu")
@@ -108,6 +108,8 @@ def train(
     options: argparse.Namespace,
 ) -> torch.Tensor:
     """Fit a fixed map. Returns this rank's last loss."""
+    # What is written beside the training talks among the ranks beside it too.
+    beside = dist.new_group(backend="gloo") if options.async_save else None
     loss = torch.zeros((), device=device)
     for step in run.steps(options.steps):
         torch.manual_seed(step)  # the step alone decides the batch: a resumed run sees the same
@@ -121,7 +123,7 @@ def train(
         time.sleep(options.pause)
         if run.step(step, loss=loss, samples=BATCH):
             with run.saving(step) as folder:
-                save(run, folder, model, optimizer, later=options.async_save)
+                save(run, folder, model, optimizer, beside)
     return loss.detach().clone()
 
 
@@ -130,14 +132,13 @@ def save(
     folder: Path,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    *,
-    later: bool,
+    beside: dist.ProcessGroup | None,
 ) -> None:
     """Every rank writes its part: at once, or from a copy while the training goes on."""
     weights, moments = get_state_dict(model, optimizer)
     state = {"model": weights, "optimizer": moments}
-    if later:
-        run.seal_after(dcp.async_save(state, checkpoint_id=folder))
+    if beside is not None:
+        run.seal_after(dcp.async_save(state, checkpoint_id=folder, process_group=beside))
     else:
         dcp.save(state, checkpoint_id=folder)
 

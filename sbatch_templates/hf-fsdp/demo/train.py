@@ -71,11 +71,12 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
         "per_device_train_batch_size": BATCH,
         "learning_rate": 0.003,
         "save_strategy": "no",
+        "save_total_limit": int(os.environ.get("SLUICE_CHECKPOINT_KEEP", "2")),
         "logging_steps": 5,
         "report_to": [],
         "disable_tqdm": True,
         "use_cpu": options.cpu,
-        "bf16": not options.cpu,
+        "bf16": torch.cuda.is_available() and torch.cuda.is_bf16_supported(),
     }
     if options.deepspeed:
         without_compiler()
