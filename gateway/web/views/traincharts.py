@@ -227,7 +227,7 @@ def _mfu_note(peak: Peak, rate: float | None) -> str:
         rate=short(rate),
         flops=flops,
         cards=peak.cards,
-        peak=f"{card.tflops_16bit:g}",
+        peak=short(card.tflops_16bit),
         card=card.name,
     )
 
