@@ -103,10 +103,12 @@ class GroupChoice:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Everything this person may choose from. Empty groups: no association at all."""
+    """Everything this person may choose from. Empty groups: no association at all.
+    `free_when_preempted` are QoS whose preempted runs are given back."""
 
     user: str
     groups: tuple[GroupChoice, ...]
+    free_when_preempted: frozenset[str] = frozenset()
 
     def find_group(self, name: str) -> GroupChoice | None:
         return next((g for g in self.groups if g.name.casefold() == name.casefold()), None)

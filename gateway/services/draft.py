@@ -40,6 +40,7 @@ class Draft:
     environment: Environment | None = None
     smoke: bool = False
     on_stall: str = "nothing"
+    on_preempt: str = "requeue"
 
     @property
     def script(self) -> str | None:
@@ -70,7 +71,17 @@ def draft(
     request = _request(judged.reading, template, viewer)
     group = offer.find_group(request.account)
     rule = group.on_stall if group else "nothing"
-    made = Draft((), judged.reading, request, template, environment, smoke, rule)
+    given_back = request.qos in offer.free_when_preempted
+    made = Draft(
+        (),
+        judged.reading,
+        request,
+        template,
+        environment,
+        smoke,
+        rule,
+        "wait" if given_back else "requeue",
+    )
     return in_folder(made, expand_home(request.working_directory, viewer.unix_user))
 
 
@@ -89,6 +100,7 @@ def in_folder(made: Draft, folder: str) -> Draft:
             environment=made.environment,
             nproc_per_node=made.reading.nproc_per_node,
             on_stall=made.on_stall,
+            on_preempt=made.on_preempt,
             smoke=made.smoke,
         )
     except (BadDirective, BadValue) as bad:

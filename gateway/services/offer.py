@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.access import Viewer
 from gateway.core.policy import Offer, build_offer
-from gateway.store import snapshot, training
+from gateway.store import prices, snapshot, training
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def offer(viewer: Viewer, *, begin: Begin) -> Offer:
 
 
 def offer_in(session: "Session", viewer: Viewer) -> Offer:
-    """The same inside a transaction that is open already, with the groups' own rules."""
+    """The same inside an open transaction, with the groups' rules and the site's terms."""
     found = build_offer(
         viewer.unix_user,
         snapshot.associations_of(session, viewer.unix_user),
@@ -29,4 +29,8 @@ def offer_in(session: "Session", viewer: Viewer) -> Offer:
     )
     rules = training.on_stall(session, [group.name for group in found.groups])
     groups = (replace(group, on_stall=rules[group.name]) for group in found.groups)
-    return replace(found, groups=tuple(groups))
+    return replace(
+        found,
+        groups=tuple(groups),
+        free_when_preempted=prices.free_when_preempted(session),
+    )

@@ -50,6 +50,15 @@ def load(session: Session, name: str = SITE) -> PriceList:
     )
 
 
+def free_when_preempted(session: Session) -> frozenset[str]:
+    """The QoS whose newest terms give a preempted run back."""
+    rows = session.execute(
+        select(mm.QosTerms.qos, mm.QosTerms.preempted).order_by(mm.QosTerms.starts)
+    )
+    newest = {qos: Preempted(preempted) for qos, preempted in rows}
+    return frozenset(qos for qos, terms in newest.items() if terms is Preempted.FREE)
+
+
 def lists(session: Session) -> list[str]:
     return list(session.scalars(select(mm.Price.list_name).distinct().order_by(mm.Price.list_name)))
 

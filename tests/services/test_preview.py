@@ -11,6 +11,7 @@ from gateway.services.estimate import estimate
 from gateway.services.offer import offer
 from gateway.services.preview import fresh_ask, preview
 from gateway.store import models as t
+from gateway.store import prices
 from gateway.testing.portal import ASK, ask, portal
 
 CONDA = Environment("torch", NONE.title, EnvironmentKind.PREFIX, path="/opt/torch")
@@ -114,3 +115,19 @@ def _estimate(site, wanted):
         catalogue=site.catalogue,
         environments=(NONE,),
     )
+
+
+@pytest.mark.parametrize(("terms", "waits"), [("free", "wait"), ("pay", "requeue")])
+def test_a_preempted_run_that_is_given_back_waits_for_slurm_to_say_so(begin, terms, waits):
+    site = portal(begin)
+    with begin() as session:
+        prices.add_terms(
+            session,
+            qos=ASK.qos,
+            factor_millionths=820_000,
+            preempted=terms,
+            starts=site.now,
+            now=site.now,
+            person_id=None,
+        )
+    assert f"export SLUICE_ON_PREEMPT={waits}\n" in look(site).script
