@@ -15,6 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
+import bench_plan  # noqa: E402
 import bench_settle  # noqa: E402
 import bench_training  # noqa: E402
 import bench_watch  # noqa: E402
@@ -34,7 +35,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
-    known = [*(f"live/{name}" for name in LIVE), "pages", "settle", "ingest", "watch", "training"]
+    known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
+    known += ["watch", "training"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
     rooted = [name for name in known if name.startswith(("live", "training"))]
@@ -54,6 +56,10 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
     if "pages".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_pages.pages(Path(folder))
+    if "planner".startswith(only):
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            yield from bench_plan.plans(Path(folder))
+            yield from bench_plan.scripts(Path(folder))
     if "settle".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_settle.settlement(Path(folder))

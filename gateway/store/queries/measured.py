@@ -58,7 +58,7 @@ def trained(session: Session, job_ids: Sequence[int], *, seconds: float) -> list
         .where(TrainingEvent.job_id.in_(ids), TrainingEvent.kind == "model")
         .order_by(TrainingEvent.at)
     )
-    models = dict(session.execute(query).tuples().all())
+    models = {row[0]: row[1] for row in session.execute(query)}
     return [Trained(one, models[one], rate) for one, rate in rates.items() if one in models]
 
 
