@@ -193,6 +193,7 @@ def test_it_ends_when_the_batch_script_is_gone(job: Job) -> None:
     tending, ranks = job.pid("sidecars"), [job.pid("rank0"), job.pid("rank1")]
     assert job.batch is not None
     until(lambda: words_of(tending)[16] == "10")  # its niceness: it has begun
+    until(job.telemetry)  # so has the other sidecar
     job.batch.kill()
     try:
         until(lambda: not Path(f"/proc/{tending}").exists())
