@@ -15,6 +15,7 @@ _COMMANDS = {
     "user": "gateway.cli.user:user",
     "db": "gateway.cli.db:db",
     "template": "gateway.cli.template:template",
+    "render": "gateway.cli.render:render",
     "plan": "gateway.cli.plan:plan",
     "price": "gateway.cli.price:price",
     "grant": "gateway.cli.grant:grant",

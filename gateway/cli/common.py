@@ -30,6 +30,8 @@ _REFUSALS = {
     "password_too_short": "The password is too short: at least {shortest} characters.",
     "password_too_long": "The password is too long: at most {longest} characters.",
     "last_administrator": "This is the last administrator: make another person one first.",
+    "no_such_template": "There is no such template. There are: {known}.",
+    "no_such_name": "{name} is nothing that can be set. There are: {known}.",
     "person_disabled": "This person is disabled: `sluice user enable` first.",
 }
 
