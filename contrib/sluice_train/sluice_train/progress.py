@@ -32,7 +32,9 @@ class Progress:
 
         They stay as they are until then: to read a tensor of a card makes the card wait.
         """
-        for name, value in numbers.items():
+        for name, given in numbers.items():
+            # A loss holds on to what it was computed from, and warns when it is read.
+            value = given.detach() if hasattr(given, "detach") else given
             summed = name in SUMMED and name in self._numbers
             self._numbers[name] = self._numbers[name] + value if summed else value
 
