@@ -30,7 +30,7 @@ _TYPED = {
     "script": "train.py",
     "arguments": "--epochs 3 --note 'two words'",
     "command": "nvidia-smi -L",
-    "table": 'lr,note\n0.1,"two words, $HOME"\n0.01,\n',
+    "table": 'lr,note\n0.1,"two words"\n0.01,\n',
     "environment": "none",
 }
 
