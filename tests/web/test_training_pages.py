@@ -147,8 +147,20 @@ def test_a_job_that_tells_nothing_says_how_it_could(site: Site, job: tuple[int, 
     read(site)
     page = site.signed_in().get(f"/jobs/{job[0]}").text
     assert "sluice_train" in page
-    assert 'id="training"' not in page
-    assert site.signed_in().get(f"/jobs/{job[0]}/training").status_code == 404
+    assert 'id="whole-run"' not in page
+
+
+def test_a_page_that_is_open_when_the_job_begins_to_tell_shows_it(
+    site: Site, job: tuple[int, RunFolder]
+) -> None:
+    job_id, folder = job
+    browser = site.signed_in()
+    page = browser.get(f"/jobs/{job_id}").text
+    assert f'hx-get="/jobs/{job_id}/training"' in page
+    assert "sluice_train" not in page  # nobody has looked yet
+    folder.event(site.broker.now, "ready", world=1, step=0)
+    read(site)
+    assert 'id="whole-run"' in browser.get(f"/jobs/{job_id}/training").text
 
 
 def test_a_job_from_elsewhere_has_no_word_of_training(site: Site) -> None:

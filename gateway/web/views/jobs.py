@@ -72,12 +72,11 @@ def state(job_id: int) -> ResponseReturnValue:
 @bp.get("/<int:job_id>/training")
 @requires(Permission.USE_PORTAL)
 def training(job_id: int) -> ResponseReturnValue:
-    """The training's part of the page, for its live update."""
+    """The training's part of the page, for its live update; next to nothing until it tells."""
     page = jobview.build(job_id)
-    train = trainview.build(page)
-    if train is None:
-        raise NotFound(f"training of job {job_id}")
-    return render_template("fragments/job_training.html", page=page, job=page.job, train=train)
+    return render_template(
+        "fragments/job_training.html", page=page, job=page.job, train=trainview.build(page)
+    )
 
 
 @bp.get("/<int:job_id>/training.csv")

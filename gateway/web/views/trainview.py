@@ -144,6 +144,11 @@ class TrainView:
     events: list[ToldView]
 
     @property
+    def is_cut(self) -> bool:
+        """There may be jobs of the run that were not looked at."""
+        return len(self.jobs) >= reads.MOST_JOBS
+
+    @property
     def gpus_seen(self) -> int:
         return sum(len(node.cards) for node in self.nodes)
 
