@@ -1,7 +1,7 @@
 """The long job after its smoke job: sent with that job's id as soon as there is one, and cancelled
 when the smoke job did not pass. Safe to kill and to run again."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Of the smoke job's submission: it will never be a job.
 _LOST = frozenset({"refused", "withdrawn"})
+# A worker that was away for longer leaves them to whoever sent them: their page says why they wait.
+_LOOKED_BACK = timedelta(days=30)
 
 
 def release(*, begin: Begin, read: Begin, now: datetime) -> int:
@@ -33,7 +35,7 @@ def release(*, begin: Begin, read: Begin, now: datetime) -> int:
 def cancel_stranded(*, begin: Begin, read: Begin, broker: Broker, now: datetime) -> int:
     """Slurm leaves them in the queue for ever, and their credit held; how many there were."""
     with read() as session:
-        found = store.stranded(session)
+        found = store.stranded(session, since=now - _LOOKED_BACK)
     for one in found:
         try:
             broker.cancel(one.slurm_id, user=one.user)

@@ -196,6 +196,13 @@ class Job(Base):
             sqlite_where=text("token is not null and start_time is not null"),
             postgresql_where=text("token is not null and start_time is not null"),
         ),
+        # Smoke jobs that ended lately: what waits for them is sent away.
+        Index(
+            "ix_job_purpose_end_time",
+            "end_time",
+            sqlite_where=text("purpose is not null"),
+            postgresql_where=text("purpose is not null"),
+        ),
         # The operator class lets PostgreSQL look for a beginning whatever its collation.
         Index(None, "name", "submit_time", postgresql_ops={"name": "text_pattern_ops"}),
     )

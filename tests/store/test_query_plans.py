@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+from gateway.store import smoke
 from gateway.store import training as following
-from gateway.store.queries import costs, training
+from gateway.store.queries import costs, measured, preemptions, training
 from gateway.store.queries.cluster import cluster
 from gateway.store.queries.filters import JobFilters, Scope, Sort
 from gateway.store.queries.job import open_submissions
@@ -142,3 +143,28 @@ def test_the_database_has_no_statistics_that_a_plan_could_lean_on(engine: Engine
             text("select count(*) from sqlite_master where name like 'sqlite_stat%'")
         )
         assert found.scalar() == 0
+
+
+def test_what_the_planner_and_the_smoke_jobs_ask_walks_an_index(
+    engine: Engine, begin: Begin, read: Begin, statements: list[tuple[str, Any]]
+) -> None:
+    person = b.add_person(begin)
+    first = b.add_job(begin, purpose="smoke", state="FAILED", end_time=b.NOW)
+    smoke_id = b.add_submission(begin, person, purpose="smoke", job_id=first, state="accepted")
+    b.add_submission(begin, person, after_id=smoke_id, job_id=b.add_job(begin), state="accepted")
+    statements.clear()
+    with read() as session:
+        preemptions.of_qos(session, ["spot"])
+        measured.ended(session)
+        smoke.waiting(session)
+        assert len(smoke.stranded(session, since=b.NOW)) == 1
+    asked = list(statements)
+    found = [
+        plan
+        for about in ("FROM run", "FROM job", "FROM submission")
+        for _, plan in plans(engine, asked, about=about)
+    ]
+    indexes = ["ix_run_qos_end_time", "ix_job_started_token"]
+    indexes += ["ix_job_purpose_end_time", "ix_submission_after_id"]
+    assert [index for index in indexes if not any(index in plan for plan in found)] == []
+    assert not [plan for plan in found if plan.startswith("SCAN")], found

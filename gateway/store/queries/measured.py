@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from gateway.store.models import Job, table_of
@@ -17,7 +17,7 @@ _ENDED = (
     select(_J.id, _J.gpu_type, _J.gpus)
     .where(
         # As the index ix_job_started_token has it, newest first.
-        text("not job.active"),
+        _J.active.is_(False),
         _J.token.is_not(None),
         _J.start_time.is_not(None),
         _J.end_time.is_not(None),
