@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from gateway.store.models import Submission, table_of
+from gateway.store.models import Job, Submission, table_of
 from gateway.store.upsert import CHUNK, chunks, insert_if_new
 
 TABLE = table_of(Submission)
@@ -144,10 +144,28 @@ def get(session: Session, submission_id: int) -> SubmissionRow | None:
 
 
 def of_job(session: Session, job_id: int) -> SubmissionRow | None:
-    """The submission that a job came from; the first one, should there be more."""
-    query = select(*COLUMNS).where(Submission.job_id == job_id).order_by(Submission.id).limit(1)
-    found = session.execute(query).one_or_none()
-    return SubmissionRow(*found) if found else None
+    """The submission that a job, or the array that it is a task of, came from."""
+    submission_id = id_of_job(session, job_id)
+    return None if submission_id is None else get(session, submission_id)
+
+
+def id_of_job(session: Session, job_id: int) -> int | None:
+    """The same, its id alone; the first one, should there be more."""
+    first = select(Submission.id).order_by(Submission.id).limit(1)
+    found = session.scalar(first.where(Submission.job_id == job_id))
+    if found is not None:
+        return found
+    job = session.get(Job, job_id)
+    if job is None or job.array_job_id is None or job.token is None:
+        return None
+    # Linked to another task of it. A cluster that was cleared counts from one again: the token.
+    of_array = first.join(Job, Submission.job_id == Job.id).where(
+        Job.array_job_id == job.array_job_id,
+        Job.cluster == job.cluster,
+        Job.user == job.user,
+        Job.token == job.token,
+    )
+    return session.scalar(of_array)
 
 
 def due(session: Session, *, now: datetime, limit: int) -> list[int]:

@@ -9,7 +9,9 @@ from gateway.services import credit
 from gateway.services.draft import InvalidAsk
 from gateway.services.environments import NONE
 from gateway.services.preview import preview
+from gateway.services.submit import ask_of_job
 from gateway.services.verify import verify
+from gateway.store.queries import job as reads
 from gateway.testing.money import balance, one_credit_an_hour
 from gateway.testing.portal import ask, portal
 
@@ -57,6 +59,21 @@ def test_the_tasks_run_two_at_a_time_and_belong_to_the_submission(site):
     assert site.submission(submission.id).job_id == site.jobs()[0].id
     outputs = {job.slurm_id: job.output for job in site.jobs()}
     assert outputs[3].endswith("/train-1_1.out")
+
+
+def test_the_page_of_a_task_knows_what_was_asked_for(site):
+    submission = site.submission(site.submit(sweep()))
+    site.broker.advance(1)
+    site.poll()
+    jobs = site.jobs()
+    with site.begin() as session:
+        for job in jobs:
+            detail = reads.job(session, job.id)
+            assert detail is not None
+            assert detail.submission is not None
+            assert detail.submission.row.id == submission.id
+    again = ask_of_job(jobs[1].id, viewer=site.viewer, begin=site.begin)
+    assert again.values["table"] == TABLE
 
 
 def test_the_worst_case_of_every_task_is_held_and_each_is_charged(site):

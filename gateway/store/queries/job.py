@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, bindparam, or_, select
 from sqlalchemy.orm import Session
 
+from gateway.store import submissions
 from gateway.store.models import Event, Job, Person, Run, Submission, table_of
 from gateway.store.queries.jobs import JobRow
 
@@ -185,9 +186,8 @@ _ROW: Sequence[str] = tuple(JobRow.__dataclass_fields__)
 def _detail(session: Session, found: Job | None) -> JobDetail | None:
     if found is None:
         return None
-    asked = session.scalar(
-        select(Submission).where(Submission.job_id == found.id).order_by(Submission.id).limit(1)
-    )
+    submission_id = submissions.id_of_job(session, found.id)
+    asked = None if submission_id is None else session.get(Submission, submission_id)
     return JobDetail(
         row=JobRow(**{name: getattr(found, name) for name in _ROW}),
         uid=found.uid,
