@@ -177,3 +177,13 @@ def test_a_plan_takes_less_than_50_ms_after_the_start():
         plan(ask(), cards=CARDS)
         took.append(time.process_time() - begun)
     assert min(took) < 0.050
+
+
+def test_how_often_spot_is_preempted_is_said_with_its_origin():
+    words = ("--price", "3.5", "--spot-off", "18")
+    assumed = told(*CLAIM, *words)["cost"]["interrupted"]
+    assert assumed == [{"name": "spot", "every_hours": 6, "origin": "assumed", "preemptions": 0}]
+    (asked,) = told(*CLAIM, *words, "--mtbf", "48")["cost"]["interrupted"]
+    assert (asked["every_hours"], asked["origin"]) == (48, "asked")
+    said = run(*CLAIM, *words).output
+    assert "spot: preempted every 6 h (an assumption" in said
