@@ -83,6 +83,8 @@ def dump(value: Any) -> Any:
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if isinstance(value, Mapping):
         return {str(key): dump(entry) for key, entry in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(dump(entry) for entry in value)
     if isinstance(value, tuple | list):
         return [dump(entry) for entry in value]
     return value
