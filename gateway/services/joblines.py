@@ -56,7 +56,8 @@ def accepted_row(
         "working_directory": request.working_directory,
         "output": output_path(accepted.output or request.output, accepted.job_id, request),
         "token": request.token,
-    } | _of_array(accepted, request)
+        **_of_array(accepted, request),
+    }
 
 
 def _of_array(accepted: m.AcceptedJob, request: m.SubmitRequest) -> dict[str, Any]:
