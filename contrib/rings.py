@@ -2,7 +2,8 @@
 
 The rings go from fast to slow, so that a mistake is told early:
 static (format, lint, types, import contracts), fast (fakes only), store (real databases),
-slurm (a real cluster), browser (a real cluster, three processes and Chromium).
+slurm (a real cluster), torch (what the planner says against PyTorch and DeepSpeed), browser (a
+real cluster, three processes and Chromium).
 """
 
 import os
@@ -38,6 +39,10 @@ MONEY = tuple(
     for name in ("holds", "settle", "money_faults", "ledger_properties")
 )
 
+# What the planner says, against training and against DeepSpeed's own estimates.
+MEASURED = tuple(f"tests/core/test_planner_{name}.py" for name in ("measured", "memory"))
+TORCH_PYTHON = ROOT / "contrib" / "devcluster" / "torch-python"
+
 RINGS = (
     Ring(
         "static",
@@ -52,7 +57,7 @@ RINGS = (
     Ring(
         "fast",
         (_pytest(*(f"tests/{part}" for part in FAST if (ROOT / "tests" / part).is_dir())),),
-        budget_seconds=400,
+        budget_seconds=500,
     ),
     Ring(
         "store",
@@ -62,7 +67,16 @@ RINGS = (
         ),
         budget_seconds=400,
     ),
-    Ring("slurm", (_pytest("tests/slurm"),), budget_seconds=900, needs_root=True),
+    Ring("slurm", (_pytest("tests/slurm"),), budget_seconds=1500, needs_root=True),
+    Ring(
+        "torch",
+        (
+            (str(BIN / "sluice"), "cluster", "torch", "--frameworks"),
+            ("env", f"PLANNER_TORCH_PYTHON={TORCH_PYTHON}", *_pytest(*MEASURED)),
+        ),
+        budget_seconds=600,
+        needs_root=True,
+    ),
     Ring("browser", (_pytest("tests/browser"),), budget_seconds=600, needs_root=True),
 )
 
@@ -75,7 +89,7 @@ def main(names: list[str]) -> int:
         return 2
     chosen = [ring for ring in RINGS if not names or ring.name in names]
     if any(ring.needs_root for ring in chosen) and os.geteuid() != 0:
-        print("The rings 'slurm' and 'browser' start a real Slurm in namespaces: run as root,")
+        print("The rings 'slurm', 'torch' and 'browser' use namespaces: run as root,")
         print("or choose rings: .venv/bin/python contrib/rings.py static fast store")
         return 2
     outcomes: list[tuple[Ring, float, str]] = []

@@ -54,6 +54,8 @@ def test_nodes_and_processes_make_the_cards_that_were_planned() -> None:
     for gpus, nodes, each in ((16, 2, 8), (12, 2, 6), (3, 1, 3)):
         found = fill(gpus=gpus)
         assert (found.fields["nodes"], found.fields["nproc_per_node"]) == (str(nodes), str(each))
+    spread = fill(gpus=16, gpus_per_node=4)  # what is sharded within a node depends on it
+    assert (spread.fields["nodes"], spread.fields["nproc_per_node"]) == ("4", "4")
     told = {one.code: dict(one.facts) for one in fill(gpus=9).notices}
     assert told["other_cards"] == {"asked": 9, "filled": 10}
     assert "too_few_nodes" in {one.code for one in fill(gpus=64).notices}

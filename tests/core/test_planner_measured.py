@@ -7,12 +7,11 @@ strategy. PLANNER_TORCH_PYTHON names a Python that has torch, and deepspeed for 
 import json
 import os
 import subprocess
-import sys
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
+from torch_python import PYTHON, needs
 
 from gateway.core.planner.model import Dimensions, of_dimensions
 from gateway.core.planner.setup import Recompute, Setup
@@ -20,19 +19,12 @@ from gateway.core.planner.strategies import Precision
 from gateway.testing.planner_samples import bare, on
 
 SCRIPT = Path(__file__).with_name("measured_training.py")
-PYTHON = os.environ.get("PLANNER_TORCH_PYTHON", sys.executable)
 # Mostly state; half and half; mostly activations.
 MODELS = (
     {"layers": 4, "hidden": 640, "heads": 10, "vocab": 8000, "sequence": 128, "batch": 1},
     {"layers": 4, "hidden": 384, "heads": 6, "vocab": 8000, "sequence": 256, "batch": 4},
     {"layers": 3, "hidden": 256, "heads": 8, "vocab": 4000, "sequence": 512, "batch": 3},
 )
-
-
-@cache
-def _has(module: str) -> bool:
-    found = subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False)
-    return found.returncode == 0
 
 
 def _used(strategy: str, ranks: int, batch: int) -> Setup:
@@ -56,8 +48,7 @@ def _used(strategy: str, ranks: int, batch: int) -> Setup:
     ],
 )
 def test_memory_is_within_a_fifth_of_what_was_measured(strategy, ranks, module, tmp_path):
-    if not _has(module):
-        pytest.skip(f"{module} is not installed")
+    needs(module)
     environment = os.environ | {
         "MALLOC_MMAP_THRESHOLD_": "65536",  # freed memory goes back at once
         "OMP_NUM_THREADS": "1",
