@@ -40,6 +40,7 @@ class Settings:
     environments_file: Path
     node_kit: str  # a path on the nodes, empty where they have none
     smoke_partition: str
+    first_template: str
     site_name: str
     currency: str
     bill_suspended: bool
@@ -102,6 +103,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         environments_file=Path(reader.text("environments_file", str(home / "environments.toml"))),
         node_kit=reader.node_path("node_kit", NODE_KIT),
         smoke_partition=reader.text("smoke_partition", "debug"),
+        first_template=reader.text("first_template", "ddp"),
         site_name=reader.text("site_name", "Sluice"),
         currency=reader.text("currency", "CNY"),
         bill_suspended=reader.flag("bill_suspended", default=False),

@@ -157,6 +157,7 @@ class Manifest:
     resources: Resources
     sbatch: SbatchOptions
     fields: tuple[Field, ...]
+    order: int | None = None  # its place in the list; those without one come last
 
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)

@@ -74,7 +74,7 @@ def _manifest(
     document: Mapping[str, object],
     field_sets: Mapping[str, tuple[Field, ...]],
 ) -> Manifest:
-    keys = {"name", "title", "summary", "field_sets", "resources", "sbatch", "fields"}
+    keys = {"name", "order", "title", "summary", "field_sets", "resources", "sbatch", "fields"}
     read.known(document, "", keys)
     fields = (*_fields(read, document), *_shared(read, document, field_sets))
     names = [field.name for field in fields]
@@ -87,6 +87,7 @@ def _manifest(
         resources=_resources(read, read.table(document, "resources"), fields),
         sbatch=_sbatch(read, read.table(document, "sbatch")),
         fields=fields,
+        order=read.integer(document, "order", None),
     )
 
 

@@ -76,9 +76,9 @@ class Catalogue:
         return self._templates.get(name)
 
     def all(self) -> tuple[Template, ...]:
-        """In the order of their names."""
+        """As their manifests order them, then by name: a site's own come after the shipped ones."""
         self._refresh()
-        return tuple(self._templates[name] for name in sorted(self._templates))
+        return tuple(sorted(self._templates.values(), key=_place))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -100,6 +100,11 @@ class Catalogue:
             if template is not None:
                 templates[template.name] = replace(template, kit=self._kit)
         self._templates, self._problems, self._seen = templates, tuple(problems), seen
+
+
+def _place(template: Template) -> tuple[bool, int, str]:
+    order = template.manifest.order
+    return order is None, order or 0, template.name
 
 
 def _fingerprint(folders: tuple[Path, ...]) -> tuple[tuple[str, int, int], ...]:

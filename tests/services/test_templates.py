@@ -78,6 +78,26 @@ def test_the_shipped_templates_are_clean() -> None:
         assert check(found.folder) == ()
 
 
+def test_the_list_goes_from_the_plain_to_the_special_and_a_sites_own_come_after(
+    mine: Path,
+) -> None:
+    names = [found.name for found in Catalogue.load((FOLDER, mine.parent)).all()]
+    assert names == [
+        "single-gpu",
+        "ddp",
+        "fsdp",
+        "hf-fsdp",
+        "deepspeed-zero3",
+        "colossalai",
+        "sweep",
+        "command",
+        "mine",
+    ]
+    write(mine, manifest=MANIFEST.replace("\n", "\norder = 15\n", 1))
+    names = [found.name for found in Catalogue.load((FOLDER, mine.parent)).all()]
+    assert names[:3] == ["single-gpu", "mine", "ddp"]
+
+
 def test_a_later_folder_hides_an_earlier_template(tmp_path: Path) -> None:
     shutil.copytree(FOLDER / "command", tmp_path / "command")
     catalogue = Catalogue.load((FOLDER, tmp_path, tmp_path / "missing"))
@@ -313,7 +333,7 @@ def test_without_bash_and_shellcheck_the_rest_is_still_checked(
 
 def test_a_folder_that_is_no_template_is_no_crash(tmp_path: Path) -> None:
     assert codes(tmp_path / "missing") == [("folder_missing", 1)]
-    assert {code for code, _ in codes(tmp_path)} == {"file_unreadable"}
+    assert {code for code, _ in codes(tmp_path)} == {"file_missing"}
     (tmp_path / "script.sbatch.j2").write_bytes(b"\xff\xfe")
     assert {code for code, _ in codes(tmp_path)} == {"file_unreadable"}
 

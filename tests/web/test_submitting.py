@@ -1,5 +1,6 @@
 """The form: what it offers, what it says at a field, what it keeps, and that it submits once."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +14,13 @@ def test_it_offers_only_what_the_person_may_use(site: Site) -> None:
     page = site.signed_in("vision-1").get("/submit").text
     assert '<option value="vision" selected>' in page
     assert 'value="nlp"' not in page
+
+
+def test_it_opens_on_the_sites_first_template(site: Site) -> None:
+    page = site.signed_in().get("/submit").text
+    choices = re.findall(r'name="template" value="([a-z0-9-]+)"( checked)?', page)
+    assert choices[:3] == [("single-gpu", ""), ("ddp", " checked"), ("fsdp", "")]
+    assert [name for name, checked in choices if checked] == ["ddp"]
 
 
 def test_a_person_without_a_group_is_told_what_to_do(site: Site) -> None:

@@ -184,10 +184,13 @@ def from_ask(ask: Ask) -> MultiDict[str, str]:
 
 
 def _template_name(sent: MultiDict[str, str]) -> str:
-    """The one that was sent, or the first where there is no such one (any more)."""
+    """The one that was sent; where there is no such one (any more), the site's first."""
     names = [template.name for template in deps().catalogue.all()]
     wanted = sent.get("template", "")
-    return wanted if wanted in names or not names else names[0]
+    for name in (wanted, deps().settings.first_template, *names):
+        if name in names:
+            return name
+    return wanted
 
 
 def _with_suggestion(sent: MultiDict[str, str]) -> MultiDict[str, str]:
