@@ -52,6 +52,7 @@ class Service:
             "submit": self.submit,
             "find": self.find,
             "cancel": self.cancel,
+            "cancel-array": self.cancel_array,
             "hold": self.hold,
             "release": self.release,
             "requeue": self.requeue,
@@ -97,6 +98,27 @@ class Service:
         if job.state in ENDED:
             raise BrokerRefused(f"job {job.job_id} is {job.state}", code="already_done")
         self.slurm.cancel(account, request.job_id)
+        return m.Done()
+
+    def cancel_array(self, request: m.JobRequest) -> m.Done:
+        account = self.accounts(request.user)
+        records = self._of_array(request.job_id)
+        if not records:
+            raise BrokerRefused(f"no array {request.job_id}", code="invalid_job_id")
+        if any(job.uid != account.uid for job in records):
+            raise BrokerRefused(
+                f"array {request.job_id} is not of {request.user}", code="not_owner"
+            )
+        live = [job.job_id for job in records if job.state not in ENDED]
+        if not live:
+            raise BrokerRefused(f"array {request.job_id} is over", code="already_done")
+        # The array's own id first: those that wait, so that none starts meanwhile.
+        for one in sorted(live, key=lambda job_id: job_id != request.job_id):
+            try:
+                self.slurm.cancel(account, one)
+            except BrokerRefused as error:
+                if error.code != "already_done":
+                    raise
         return m.Done()
 
     def hold(self, request: m.JobRequest) -> m.Done:

@@ -42,6 +42,9 @@ class SocketBroker:
     def cancel(self, job_id: int, *, user: str) -> None:
         self._call(v.CANCEL, m.JobRequest(job_id, user))
 
+    def cancel_array(self, array_job_id: int, *, user: str) -> None:
+        self._call(v.CANCEL_ARRAY, m.JobRequest(array_job_id, user))
+
     def hold(self, job_id: int, *, user: str) -> None:
         self._call(v.HOLD, m.JobRequest(job_id, user))
 

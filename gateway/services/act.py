@@ -18,6 +18,7 @@ _LONGEST_MINUTES = 366 * 24 * 60
 
 class Action(StrEnum):
     CANCEL = "cancel"
+    CANCEL_ARRAY = "cancel_array"
     HOLD = "hold"
     RELEASE = "release"
     REQUEUE = "requeue"
@@ -104,6 +105,8 @@ def _action(name: str, job: JobOwner, minutes: int | None) -> Action:
         action = Action(name)
     except ValueError as error:
         raise NotFound("action") from error
+    if action is Action.CANCEL_ARRAY and job.array_job_id is None:
+        raise NotFound("array")
     if action is Action.SET_TIME_LIMIT and (minutes is None or minutes < 1):
         raise Refused("time_limit_empty", field="minutes")
     if action is Action.SET_TIME_LIMIT and (minutes or 0) > _LONGEST_MINUTES:
@@ -117,6 +120,9 @@ def _call(broker: Broker, action: Action, job: JobOwner, minutes: int | None) ->
     match action:
         case Action.CANCEL:
             broker.cancel(job.slurm_id, user=job.user)
+        case Action.CANCEL_ARRAY:
+            assert job.array_job_id is not None
+            broker.cancel_array(job.array_job_id, user=job.user)
         case Action.HOLD:
             broker.hold(job.slurm_id, user=job.user)
         case Action.RELEASE:

@@ -94,6 +94,7 @@ class JobOwner:
     id: int
     cluster: str
     slurm_id: int
+    array_job_id: int | None
     user: str
     group: str
     name: str

@@ -200,6 +200,26 @@ class ActContract(Steps):
             with refused("already_done"):
                 act(job.job_id, user=site.cast.user)
 
+    def test_an_array_is_cancelled_whole_by_its_owner_alone(self, site: ContractSite) -> None:
+        output = f"/home/{site.cast.user}/contract-%A_%a.log"
+        array = site.broker.submit(request(site.cast, array="0-2%2", output=output))
+
+        def states() -> list[str]:
+            jobs = site.broker.queue().jobs
+            return sorted(one.state for one in jobs if one.array_job_id == array.job_id)
+
+        site.until(lambda: states() == ["PENDING", "RUNNING", "RUNNING"], WAIT_SECONDS)
+        with refused("not_owner"):
+            site.broker.cancel_array(array.job_id, user=site.cast.other)
+        site.broker.cancel_array(array.job_id, user=site.cast.user)
+        site.until(lambda: set(states()) == {"CANCELLED"}, WAIT_SECONDS)
+        with refused("already_done"):
+            site.broker.cancel_array(array.job_id, user=site.cast.user)
+        alone = self.running(site)
+        with refused("invalid_job_id"):
+            site.broker.cancel_array(alone.job_id, user=site.cast.user)
+        self.cancel(site, alone)
+
     def test_a_requeued_job_waits_again_and_counts_it(self, site: ContractSite) -> None:
         job = self.running(site)
         site.broker.requeue(job.job_id, user=site.cast.user)

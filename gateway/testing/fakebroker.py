@@ -47,6 +47,20 @@ class FakeBroker(FakeGate):
 
         self._act("cancel", act)
 
+    def cancel_array(self, array_job_id: int, *, user: str) -> None:
+        def act() -> None:
+            tasks = [job for job in self.jobs.values() if job.array_job_id == array_job_id]
+            mine = [self._own(job.job_id, user) for job in tasks if not job.ended]
+            if not tasks:
+                raise BrokerRefused(str(array_job_id), code="invalid_job_id")
+            if not mine:
+                raise BrokerRefused(str(array_job_id), code="already_done")
+            for one in mine:
+                fakejobs.end_run(one, "CANCELLED", self.now)
+            self._tick()
+
+        self._act("cancel-array", act)
+
     def hold(self, job_id: int, *, user: str) -> None:
         def act() -> None:
             for one in self._alike(self._pending(job_id, user)):

@@ -32,6 +32,7 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
         "submit": broker.submit,
         "find": lambda a: m.Found(broker.find(a.token, user=a.user, since=a.since)),
         "cancel": done(broker.cancel),
+        "cancel-array": done(broker.cancel_array),
         "hold": done(broker.hold),
         "release": done(broker.release),
         "requeue": done(broker.requeue),

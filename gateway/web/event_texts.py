@@ -19,6 +19,7 @@ EVENT_TEXTS = {
     "duplicate_cancelled": _l("A second copy was cancelled"),
     "left_queue": _l("Left the queue"),
     "cancel": _l("Cancel"),
+    "cancel_array": _l("Cancel of the whole array"),
     "hold": _l("Hold"),
     "release": _l("Release"),
     "requeue": _l("Requeue"),
@@ -32,7 +33,7 @@ EVENT_TEXTS = {
     "on_stall_set": _l("The group's rule for stalled training runs was set"),
     "gate_waits": _l("Paid for, and waits until the group is open for it"),
 }
-_ACTS = frozenset({"cancel", "hold", "release", "requeue", "set_time_limit"})
+_ACTS = frozenset({"cancel", "cancel_array", "hold", "release", "requeue", "set_time_limit"})
 
 
 def event_text(kind: str, detail: Mapping[str, object]) -> str:

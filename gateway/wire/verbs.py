@@ -22,6 +22,7 @@ class Verb(Generic[Req, Rep]):
 SUBMIT = Verb("submit", m.SubmitRequest, m.AcceptedJob, acts=True)
 FIND = Verb("find", m.FindRequest, m.Found)
 CANCEL = Verb("cancel", m.JobRequest, m.Done, acts=True)
+CANCEL_ARRAY = Verb("cancel-array", m.JobRequest, m.Done, acts=True)
 HOLD = Verb("hold", m.JobRequest, m.Done, acts=True)
 RELEASE = Verb("release", m.JobRequest, m.Done, acts=True)
 REQUEUE = Verb("requeue", m.JobRequest, m.Done, acts=True)
@@ -47,6 +48,7 @@ VERBS: dict[str, Verb[object, object]] = {
         SUBMIT,
         FIND,
         CANCEL,
+        CANCEL_ARRAY,
         HOLD,
         RELEASE,
         REQUEUE,

@@ -153,6 +153,26 @@ def test_an_array_of_other_tasks_is_cancelled_with_those_that_started(service, s
     assert sorted(slurm.cancelled) == [1, 2, 3, 4]
 
 
+def test_of_a_whole_array_what_waits_is_cancelled_first(service, slurm):
+    slurm.jobs = lambda: tuple(reversed(as_array(request(CAST, array="0-9%3"), None, 0, 1, 2)))
+    service.cancel_array(m.JobRequest(1, PERSON.name))
+    assert slurm.cancelled == [1, 4, 3, 2]
+
+
+def test_a_task_that_ended_meanwhile_does_not_keep_the_others(service, slurm):
+    slurm.jobs = lambda: as_array(request(CAST, array="0-9%3"), 0, 1, 2)
+    tried = []
+
+    def cancel(account, job_id):
+        tried.append(job_id)
+        if job_id == 2:
+            raise BrokerRefused("2", code="already_done")
+
+    slurm.cancel = cancel
+    service.cancel_array(m.JobRequest(1, PERSON.name))
+    assert tried == [2, 3, 4]
+
+
 def test_an_array_whose_list_of_tasks_is_cut_is_not_counted(service, slurm):
     asked = request(CAST, array="0-10%3")
     slurm.jobs = lambda: tuple(replace(job, array_tasks=None) for job in as_array(asked, None))

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from gateway.core.credits import MILLION
-from gateway.services import credit
+from gateway.services import act, credit
 from gateway.services.draft import InvalidAsk
 from gateway.services.environments import NONE
 from gateway.services.preview import preview
@@ -59,6 +59,29 @@ def test_the_tasks_run_two_at_a_time_and_belong_to_the_submission(site):
     assert site.submission(submission.id).job_id == site.jobs()[0].id
     outputs = {job.slurm_id: job.output for job in site.jobs()}
     assert outputs[3].endswith("/train-1_1.out")
+
+
+def test_from_a_task_the_whole_array_is_cancelled_and_all_held_credit_comes_back(site):
+    one_credit_an_hour(site.begin, "a100", "rtx4090", starts=site.now - timedelta(days=1))
+    credit.top_up("nlp", 10 * MILLION, begin=site.begin, now=site.now)
+    site.submit(sweep())
+    site.broker.advance(60)
+    site.poll()
+    task = next(job for job in site.jobs() if job.array_task == 0)
+    act.act(
+        task.id,
+        "cancel_array",
+        viewer=site.viewer,
+        begin=site.begin,
+        broker=site.broker,
+        now=site.now,
+    )
+    assert {job.state for job in site.broker.jobs.values()} == {"CANCELLED"}
+    site.work()
+    assert {job.state for job in site.jobs()} == {"CANCELLED"}
+    spent = sum(cost_of(run.elapsed_seconds) for run in site.runs())
+    assert balance(site.begin, "nlp") == 10 * MILLION - spent
+    assert verify(read=site.begin).broken == ()
 
 
 def test_the_page_of_a_task_knows_what_was_asked_for(site):

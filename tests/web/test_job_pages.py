@@ -1,9 +1,12 @@
 """Jobs for three people, texts of strangers, and pages that ask nothing of Slurm."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
+from gateway.store.models import Job
 from gateway.testing import builders as b
 from tests.web.conftest import Site
 
@@ -236,6 +239,30 @@ def test_acts_reach_slurm_and_stand_in_the_history(site: Site) -> None:
     page = browser.get(place).text
     assert "Change of the time limit to 10 minutes" in page
     assert browser.get(f"{place}/explode").status_code == 404
+
+
+def test_a_task_offers_to_cancel_its_whole_array_and_a_single_job_does_not(
+    site: Site, filled: Callable[..., dict[str, str]]
+) -> None:
+    browser = site.signed_in()
+    form = filled(template="sweep", nodes="1", nproc_per_node="1", **{"v-script": "train.py"})
+    form |= {"v-table": "lr\n1\n2\n3\n", "v-max_at_once": "2", "v-environment": "none"}
+    place = browser.post("/submit", form).location
+    site.broker.advance(1)
+    site.look()
+    task = next(job for job in site.broker.jobs.values() if job.state == "RUNNING")
+    with site.begin() as session:
+        task_id = session.scalar(select(Job.id).where(Job.slurm_id == task.job_id))
+    for page in (place, f"/jobs/{task_id}"):
+        assert f'href="{page}/cancel-array"' in browser.get(page).text
+    assert "Cancel the whole array?" in browser.get(f"/jobs/{task_id}/cancel-array").text
+    assert {job.state for job in site.broker.jobs.values()} == {"PENDING", "RUNNING"}
+    assert browser.post(f"/jobs/{task_id}/cancel-array").status_code == 303
+    assert {job.state for job in site.broker.jobs.values()} == {"CANCELLED"}
+    assert "Cancel of the whole array" in browser.get(f"/jobs/{task_id}").text
+    alone = _running(site, slurm_id=900)
+    assert "Cancel the whole array" not in browser.get(f"/jobs/{alone}").text
+    assert browser.post(f"/jobs/{alone}/cancel-array").status_code == 404
 
 
 def test_what_slurm_does_not_answer_is_told_as_unknown(site: Site) -> None:

@@ -17,12 +17,14 @@ from gateway.web.texts import lazy_gettext as _l
 
 ACTIONS = {
     "cancel": Action.CANCEL,
+    "cancel-array": Action.CANCEL_ARRAY,
     "hold": Action.HOLD,
     "release": Action.RELEASE,
     "requeue": Action.REQUEUE,
     "time-limit": Action.SET_TIME_LIMIT,
 }
 TIME_LIMIT = "time-limit"
+ENDING = frozenset({"cancel", "cancel-array"})
 _HELD_REASONS = {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"}
 
 _QUESTIONS = {
@@ -30,6 +32,11 @@ _QUESTIONS = {
         _l("Cancel this job?"),
         _l("It ends now, or leaves the queue. What it has written stays."),
         _l("Cancel the job"),
+    ),
+    "cancel-array": (
+        _l("Cancel the whole array?"),
+        _l("All its tasks end now, or leave the queue. What they have written stays."),
+        _l("Cancel the whole array"),
     ),
     "hold": (
         _l("Hold this job?"),
@@ -70,6 +77,10 @@ class Offered:
     name: str
     word: str
 
+    @property
+    def ends_it(self) -> bool:
+        return self.name in ENDING
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -78,8 +89,14 @@ class Question:
     what: str
     button: str
 
+    @property
+    def ends_it(self) -> bool:
+        return self.action in ENDING
 
-def offered(state: JobState, reason: str | None, rights: JobRights) -> list[Offered]:
+
+def offered(
+    state: JobState, reason: str | None, rights: JobRights, *, is_array: bool
+) -> list[Offered]:
     """What makes sense for this job now. The service judges again."""
     if not rights.act:
         return []
@@ -89,6 +106,8 @@ def offered(state: JobState, reason: str | None, rights: JobRights) -> list[Offe
         names += ["release" if held else "hold", "time-limit", "cancel"]
     elif state.is_active:
         names += ["time-limit", "requeue", "cancel"]
+    if names and is_array:
+        names.append("cancel-array")
     return [Offered(name, question(name).button) for name in names]
 
 

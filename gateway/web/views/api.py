@@ -168,7 +168,7 @@ def job_output(job_id: int) -> ResponseReturnValue:
 @bp.post("/jobs/<int:job_id>/<action>")
 @requires(Permission.USE_PORTAL)
 def job_act(job_id: int, action: str) -> ResponseReturnValue:
-    """cancel, hold, release, requeue, or time-limit with {"time_limit": "12:00:00"}."""
+    """One of acting.ACTIONS; time-limit comes with {"time_limit": "12:00:00"}."""
     if action not in acting.ACTIONS:
         raise NotFound(f"action {action}")
     have = deps()

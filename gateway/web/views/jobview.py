@@ -139,7 +139,7 @@ def _view(
         number=joblist.number(job),
         active=job.active,
         rights=rights,
-        actions=acting.offered(state, job.reason, rights) if detail.left_queue_at is None else [],
+        actions=_actions(detail, state, rights),
         again=own.row.id if own and own.row.person_id == viewer().person_id else None,
         words=_words(job, state, times),
         why=_why(detail, state, now, gated=gated),
@@ -160,6 +160,13 @@ def _view(
         cost=costview.build(spent),
         training=head(heard, [one for one, _ in stretches], now=now),
     )
+
+
+def _actions(detail: JobDetail, state: JobState, rights: JobRights) -> list[acting.Offered]:
+    if detail.left_queue_at is not None:
+        return []
+    is_array = detail.row.array_job_id is not None
+    return acting.offered(state, detail.row.reason, rights, is_array=is_array)
 
 
 def _stretches(detail: JobDetail, runs: Sequence[RunRow]) -> list[tuple[Stretch, timedelta | None]]:
