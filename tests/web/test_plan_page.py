@@ -84,6 +84,15 @@ def test_what_cannot_be_is_told_at_its_field(
     assert "A field needs another value" in text
 
 
+@pytest.mark.parametrize("name", ["strategy", "gpu", "precision", "recompute"])
+@pytest.mark.parametrize("value", ["", "+"])
+def test_a_choice_that_is_empty_is_the_usual_one(site: Site, name: str, value: str) -> None:
+    query = "&".join(x for x in CLAIM.split("&") if not x.startswith(f"{name}="))
+    answer = site.signed_in().get(f"/plan?{query}&{name}={value}")
+    assert answer.status_code == 200
+    assert "A field needs another value" not in answer.text
+
+
 def test_what_is_typed_is_text(site: Site) -> None:
     text = page(site, 'params="><script>alert(1)</script>&tokens=1B&gpus=8&strategy=fsdp')
     assert "<script>alert" not in text

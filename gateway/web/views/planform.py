@@ -78,6 +78,7 @@ _READ: Mapping[str, Callable[[str, str], float]] = {
     **dict.fromkeys(("layers", "hidden", "heads", "vocab", "sequence"), whole_count),
     **dict.fromkeys(("micro_batch", "gpus_per_node", "keep"), whole_count),
 }
+_CHOSEN = frozenset({"strategy", "gpu", "precision", "recompute"})  # never empty on the page
 _STRATEGIES: Mapping[str, Lazy] = {
     "single": _l("one card"),
     "ddp": _l("a whole copy on each card"),
@@ -103,8 +104,9 @@ def read(sent: MultiDict[str, str], *, cards: Cards, offer: Offer) -> PlanForm:
     it is an example, on cards that this person has."""
     here = cards_here(cards, offer)
     usual = here[0].name if here else _USUAL_CARD
-    card = sent.get("gpu") or usual
     given = {name: sent[name].strip() for name in FIELDS if name in sent}
+    given = {name: text for name, text in given.items() if text or name not in _CHOSEN}
+    card = given.get("gpu", usual)
     data = _usual(card, cards, offer) | ({} if given else _EXAMPLE) | given
     form = PlanForm(formdata=None, data=data, meta={"csrf": False})
     form.strategy.choices = [(name, f"{name} – {_STRATEGIES[name]}") for name in NAMES]
