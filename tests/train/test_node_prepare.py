@@ -17,12 +17,17 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
 
 
+def owner(run: Run) -> str:
+    """The job that has the run folder."""
+    return run.folder.owner.read_text().partition("\n")[0]
+
+
 def test_a_first_start_begins_anew(run: Run) -> None:
     prepared = run.verb("prepare")
     assert (prepared.stdout, prepared.returncode) == ("\n", 0)
     [start] = run.events()
     assert (start["kind"], start["resume_step"], start["resume_path"]) == ("start", None, None)
-    assert run.folder.owner.read_text() == "7"
+    assert owner(run) == "7"
 
 
 def test_the_newest_complete_checkpoint_is_chosen_and_a_torn_one_moved_aside(run: Run) -> None:
@@ -42,7 +47,10 @@ def test_the_newest_complete_checkpoint_is_chosen_and_a_torn_one_moved_aside(run
 
 def test_what_an_earlier_start_left_does_not_decide_over_this_one(run: Run) -> None:
     run.saves(100)
-    stale = (run.folder.stop, run.folder.stopped, run.folder.stalled, run.folder.uploading)
+    folder = run.folder
+    stale = [folder.stop, folder.stopped, folder.stalled, folder.uploading]
+    stale.append(folder.stacks / "wanted")
+    folder.stacks.mkdir()
     for path in stale:
         path.write_text("old")
     assert run.verb("prepare").returncode == 0
@@ -67,7 +75,7 @@ def test_a_live_other_job_keeps_its_run_folder(run: Run, state: str) -> None:
     prepared = run.verb("prepare")
     assert prepared.returncode == 73
     assert f"job 5_2 has the run folder {run.folder.path} and is {state.lower()}" in prepared.stderr
-    assert run.folder.owner.read_text() == "5_2"
+    assert owner(run) == "5_2"
 
 
 @pytest.mark.parametrize(
@@ -79,14 +87,14 @@ def test_the_folder_of_a_job_that_is_gone_is_taken(run: Run, said: str, code: in
     run.folder.owner.write_text("5")
     run.slurm_says("squeue", said, code=code)
     assert run.verb("prepare").returncode == 0
-    assert run.folder.owner.read_text() == "7"
+    assert owner(run) == "7"
 
 
 def test_a_silent_slurm_refuses_only_what_is_seen_to_be_alive(
     run: Run,
 ) -> None:
     run.folder.path.mkdir()
-    run.folder.owner.write_text("5")
+    run.folder.owner.write_text(f"5\n{run.folder.path}")
     run.slurm_says("squeue", "Unable to contact slurm controller", code=1)
     telemetry = run.folder.telemetry("node01")
     telemetry.parent.mkdir()
@@ -116,7 +124,7 @@ def test_of_jobs_that_start_at_once_one_gets_the_folder(run: Run, left: str) -> 
         started.append(run.started("prepare"))
     codes = [process.wait(timeout=60) for process in started]
     assert sorted(codes) == [0, 73, 73, 73, 73]
-    assert run.folder.owner.read_text() == f"{11 + codes.index(0)}"
+    assert owner(run) == f"{11 + codes.index(0)}"
     assert [path.name for path in run.folder.path.glob("owner*")] == ["owner"]
 
 
@@ -124,6 +132,27 @@ def test_a_restart_of_the_same_job_keeps_its_folder(run: Run) -> None:
     assert run.verb("prepare").returncode == 0
     run.slurm_says("squeue", "RUNNING\n")
     assert run.verb("prepare").returncode == 0
+
+
+def test_two_runs_do_not_share_a_checkpoint_folder_at_a_time(run: Run) -> None:
+    """With different run names each has its own run folder; the checkpoints would be mixed."""
+    run.given["SLUICE_CHECKPOINT_DIR"] = str(run.home / "kept")
+    assert run.verb("prepare").returncode == 0
+    run.slurm_says("squeue", "RUNNING\n")
+    run.given |= {"SLUICE_JOB": "8", "SLUICE_RUN_DIR": str(run.home / "other")}
+    refused = run.verb("prepare")
+    assert refused.returncode == 73
+    assert f"job 7 has the checkpoint folder {run.home / 'kept'} and is running" in refused.stderr
+    run.slurm_says("squeue", "")
+    assert run.verb("prepare").returncode == 0
+    assert (run.home / "kept/owner").read_text().startswith("8\n")
+
+
+def test_a_checkpoint_folder_that_cannot_be_written_is_told_at_the_start(run: Run) -> None:
+    run.given["SLUICE_CHECKPOINT_DIR"] = "/proc/self"
+    prepared = run.verb("prepare")
+    assert (prepared.stdout, prepared.returncode) == ("", 73)
+    assert "cannot be used" in prepared.stderr
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:  # noqa: ARG001
         say(str(error))
         return BAD_SETTING
     except OSError as error:
-        say(f"the run folder cannot be used: {error}")
+        say(f"the run's folder cannot be used: {error}")
         return FOLDER_TAKEN
     print(chosen.path if chosen else "")
     return 0
@@ -72,7 +72,7 @@ def _prepared(run: RunFolder, given: Mapping[str, str]) -> Checkpoint | None:
     check_datasets(given.get("SLUICE_DATASETS", ""))
     own(run)
     # `stalled` too: else the stall of an earlier start would decide over this one's end.
-    for stale in (run.stop, run.stopped, run.stalled, run.uploading):
+    for stale in (run.stop, run.stopped, run.stalled, run.uploading, run.stacks / "wanted"):
         stale.unlink(missing_ok=True)
     run.checkpoints.mkdir(parents=True, exist_ok=True)
     for moved in checkpoint.move_incomplete(run.checkpoints):
@@ -99,67 +99,78 @@ def _may(folder: str, mode: int) -> bool:
 
 
 def own(run: RunFolder) -> None:
-    """Take the run folder for this job. Refused while another live job has it.
+    """Take the run folder for this job, and a checkpoint folder of the person's own choice.
+    Refused while another live job has one of them.
 
     Slurm's silence about that job ends nothing: then its telemetry, written every few seconds,
     tells whether it is alive. Two jobs in one folder would spoil each other's checkpoints, but a
     controller that is restarting must not fail every job that starts meanwhile.
     """
-    run.path.mkdir(parents=True, exist_ok=True)
+    _take(run.owner, run, f"the run folder {run.path}")
+    if run.path not in run.checkpoints.parents:
+        # Another run may have been given the same one.
+        _take(run.checkpoints / run.owner.name, run, f"the checkpoint folder {run.checkpoints}")
+
+
+def _take(owner: Path, run: RunFolder, folder: str) -> None:
+    """Write into `owner` which job has the folder, and where that job's run folder is."""
+    mine = f"{run.job}\n{run.path}"
+    owner.parent.mkdir(parents=True, exist_ok=True)
     for attempt in range(OWN_TRIES):
         try:
-            with run.owner.open("x") as stream:
-                stream.write(run.job)
+            with owner.open("x") as stream:
+                stream.write(mine)
             return
         except FileExistsError:
-            holder = _holder(run)
-        if holder == run.job:
+            holder = _holder(owner)
+        job = holder.partition("\n")[0]
+        if job == run.job:
             return
-        if holder:
-            _check_gone(run, holder)
+        if job:
+            _check_gone(holder, folder)
         elif attempt + 2 < OWN_TRIES:
             time.sleep(1)  # another has made the file and not yet written its name
             continue
-        _move_away(run, holder)
-    raise Refused(FOLDER_TAKEN, f"another job takes the run folder {run.path} at the same time")
+        _move_away(owner, holder, run.job)
+    raise Refused(FOLDER_TAKEN, f"another job takes {folder} at the same time")
 
 
-def _move_away(run: RunFolder, holder: str) -> None:
+def _move_away(owner: Path, holder: str, job: str) -> None:
     """Of two jobs that take the folder at once only one moves the old name away."""
-    aside = run.owner.with_name(f"owner.{run.job}")
+    aside = owner.with_name(f"{owner.name}.{job}")
     with suppress(FileNotFoundError):
-        run.owner.rename(aside)
+        owner.rename(aside)
         if aside.read_text().strip() == holder:
             aside.unlink()
         else:
-            aside.rename(run.owner)  # the other was quicker: it was its name already
+            aside.rename(owner)  # the other was quicker: it was its name already
 
 
-def _holder(run: RunFolder) -> str:
+def _holder(owner: Path) -> str:
     with suppress(OSError, UnicodeDecodeError):
-        return run.owner.read_text().strip()
+        return owner.read_text().strip()
     return ""
 
 
-def _check_gone(run: RunFolder, holder: str) -> None:
-    state = slurm.queue_state(holder)
+def _check_gone(holder: str, folder: str) -> None:
+    job, _, path = holder.partition("\n")
+    state = slurm.queue_state(job)
     for _ in range(TRIES - 1):
         if state not in (None, "COMPLETING"):
             break
         _pause()
-        state = slurm.queue_state(holder)
+        state = slurm.queue_state(job)
     if state:
-        sentence = f"job {holder} has the run folder {run.path} and is {state.lower()}"
-        raise Refused(FOLDER_TAKEN, f"{sentence}: give this run another name, or cancel that job")
-    if state is None and _is_written(run):
-        sentence = f"job {holder} has the run folder {run.path} and still writes into it"
-        raise Refused(FOLDER_TAKEN, sentence)
+        sentence = f"job {job} has {folder} and is {state.lower()}"
+        raise Refused(FOLDER_TAKEN, f"{sentence}: choose another, or cancel that job")
+    if state is None and _is_written(Path(path)):
+        raise Refused(FOLDER_TAKEN, f"job {job} has {folder} and still writes into it")
     if state is None:
-        say(f"Slurm does not tell whether job {holder} is gone; its run folder is silent: taken")
+        say(f"Slurm does not tell whether job {job} is gone; its run folder is silent: taken")
 
 
-def _is_written(run: RunFolder) -> bool:
-    written = [path.stat().st_mtime for path in run.path.glob("telemetry/*.jsonl")]
+def _is_written(run: Path) -> bool:
+    written = [path.stat().st_mtime for path in run.glob("telemetry/*.jsonl")]
     return time.time() - max(written, default=0) < FRESH_SECONDS
 
 
