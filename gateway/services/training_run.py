@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.core import goodput
+from gateway.core.access import Viewer, job_rights
 from gateway.core.credits import Credits
 from gateway.core.goodput import Goodput, Mark, RunSigns
 from gateway.core.mfu import Model, model_of
@@ -101,9 +102,13 @@ class TrainingRun:
         return self.goodput.best
 
 
-def training_run(session: "Session", job_id: int, *, now: datetime) -> TrainingRun:
-    """Of a job that the store knows, with the earlier and later jobs of the same run."""
-    name, linked = reads.linked(session, job_id)
+def training_run(session: "Session", job_id: int, *, viewer: Viewer, now: datetime) -> TrainingRun:
+    """Of a job that this viewer sees, with those earlier and later jobs of the same run that they
+    see too: the owner may have sent some for another group."""
+    name, found = reads.linked(session, job_id)
+    linked = [
+        one for one in found if job_rights(viewer, user=one.row.user, group=one.row.group).see
+    ]
     told = reads.events(session, [one.row.id for one in linked])
     points = {one.row.id: reads.points(session, one.row.id, places=_PLACES) for one in linked}
     paid = reads.charged(session, told)

@@ -49,7 +49,7 @@ def sample(begin: Begin, broker: FakeBroker) -> TrainingSample:
 
 def look(begin: Begin, job_id: int) -> TrainingRun:
     with begin() as session:
-        return training_run(session, job_id, now=b.NOW)
+        return training_run(session, job_id, viewer=b.viewer(USER), now=b.NOW)
 
 
 def test_the_parts_are_exactly_what_was_charged(begin: Begin, sample: TrainingSample) -> None:

@@ -12,6 +12,7 @@ import pytest
 from gateway.services import training
 from gateway.services.training_run import TrainingRun, training_run
 from gateway.store.uow import Begin, make_begin
+from gateway.testing import builders as b
 from gateway.testing.database import database
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.training import add_portal_job, run_folder
@@ -61,7 +62,7 @@ def look(begin: Begin, real: Path, job: int) -> TrainingRun:
     report = training.follow(begin=begin, read=begin, broker=broker, now=now, budget_seconds=60.0)
     assert report.error_code is None
     with begin() as session:
-        return training_run(session, job, now=now)
+        return training_run(session, job, viewer=b.viewer(USER), now=now)
 
 
 def test_a_run_of_the_library_as_the_portal_sees_it(begin: Begin, tmp_path: Path) -> None:

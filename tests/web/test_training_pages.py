@@ -46,6 +46,21 @@ def job(site: Site) -> tuple[int, RunFolder]:
     return made, run_folder(site.begin, site.broker.files, made)
 
 
+def test_a_colleague_sees_no_job_of_the_run_that_went_to_another_group(
+    site: Site, sample: TrainingSample
+) -> None:
+    with site.begin() as session:
+        session.execute(update(t.Job).where(t.Job.id == sample.second).values(group="vision"))
+    colleague, owner = site.signed_in("nlp-lead"), site.signed_in()
+    assert colleague.get(f"/jobs/{sample.second}").status_code == 404
+    link = f'href="/jobs/{sample.second}"'
+    path = f"/jobs/{sample.first}"
+    assert link in owner.get(path).text
+    page = colleague.get(path).text
+    assert "gpt-small" in page
+    assert link not in page
+
+
 def test_the_page_shows_one_run_over_its_jobs(site: Site, sample: TrainingSample) -> None:
     page = site.signed_in().get(f"/jobs/{sample.second}").text
     assert "gpt-small" in page

@@ -17,6 +17,7 @@ from gateway.store.queries.job import JobDetail
 from gateway.store.queries.jobs import JobRow
 from gateway.store.queries.training import NodeNow
 from gateway.web import trainjson
+from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.show import plain
 from gateway.web.timeline import Share, shares
@@ -159,7 +160,7 @@ def build(page: JobView) -> TrainView | None:
         return None
     job, now = page.job, deps().clock()
     with deps().read() as session:
-        run = training_run(session, job.id, now=now)
+        run = training_run(session, job.id, viewer=viewer(), now=now)
         drawn = charted(session, run, job)
         since = now.timestamp() - _NOW_SECONDS
         nodes = reads.nodes_now(session, job.id, since=since) if job.active else []
@@ -169,7 +170,7 @@ def build(page: JobView) -> TrainView | None:
 def csv(page: JobView) -> str:
     """All that is kept of its metrics; the head alone for a job that has told none."""
     with deps().read() as session:
-        run = training_run(session, page.job.id, now=deps().clock())
+        run = training_run(session, page.job.id, viewer=viewer(), now=deps().clock())
         return "".join(csv_lines(session, run, page.job))
 
 
@@ -178,7 +179,7 @@ def as_json(page: JobView) -> dict[str, Any]:
     if not page.training.told:
         raise NotFound(f"training of job {page.job.id}")
     with deps().read() as session:
-        run = training_run(session, page.job.id, now=deps().clock())
+        run = training_run(session, page.job.id, viewer=viewer(), now=deps().clock())
         figures, _ = charted(session, run, page.job)
     cap, own = restart_cap(page.detail), page.rights.read_files
     return trainjson.training(run, figures, cap=cap, own=own)
