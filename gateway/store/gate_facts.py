@@ -132,15 +132,29 @@ def job(session: Session, job_id: int) -> JobRow | None:
 
 
 def limits_paid_for(session: Session, job_ids: Iterable[int]) -> dict[int, int]:
-    """The longest limit that the portal itself has set, or may have set, and held credit for."""
+    """The longest limit that the portal itself has set, or may have set, and held credit for. What
+    was set for an array while a task of it waited is the task's too."""
     found: dict[int, int] = {}
+    array = table_of(Job).alias("array")
+    of_array = and_(
+        array.c.cluster == _J.cluster,
+        array.c.slurm_id == _J.array_job_id,
+        array.c.token == _J.token,
+        array.c.user == _J.user,
+    )
+    as_it_waited = Event.at <= func.coalesce(_J.start_time, Event.at)
+    its_own = select(_J.id, Event.detail).join(Event, Event.job_id == _J.id)
+    its_arrays = (
+        select(_J.id, Event.detail)
+        .join(array, of_array)
+        .join(Event, and_(Event.job_id == array.c.id, as_it_waited))
+    )
     for part in chunks(sorted(set(job_ids))):
-        query = select(Event.job_id, Event.detail).where(
-            Event.job_id.in_(part), Event.kind == "set_time_limit"
-        )
-        for job_id, detail in session.execute(query):
-            if job_id is not None and detail.get("outcome") in {"done", "unknown"}:
-                found[job_id] = max(found.get(job_id, 0), int(detail.get("minutes") or 0))
+        for query in (its_own, its_arrays):
+            wanted = query.where(_J.id.in_(part), Event.kind == "set_time_limit")
+            for job_id, detail in session.execute(wanted):
+                if detail.get("outcome") in {"done", "unknown"}:
+                    found[job_id] = max(found.get(job_id, 0), int(detail.get("minutes") or 0))
     return found
 
 

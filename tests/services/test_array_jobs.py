@@ -11,6 +11,7 @@ from gateway.services.environments import NONE
 from gateway.services.preview import preview
 from gateway.services.submit import ask_of_job
 from gateway.services.verify import verify
+from gateway.store import gate_facts
 from gateway.store.queries import job as reads
 from gateway.testing.money import balance, one_credit_an_hour
 from gateway.testing.portal import ask, portal
@@ -59,6 +60,35 @@ def test_the_tasks_run_two_at_a_time_and_belong_to_the_submission(site):
     assert site.submission(submission.id).job_id == site.jobs()[0].id
     outputs = {job.slurm_id: job.output for job in site.jobs()}
     assert outputs[3].endswith("/train-1_1.out")
+
+
+def test_a_longer_limit_of_the_array_is_paid_for_its_later_tasks_and_not_for_the_earlier(site):
+    one_credit_an_hour(site.begin, "a100", "rtx4090", starts=site.now - timedelta(days=1))
+    credit.top_up("nlp", 20 * MILLION, begin=site.begin, now=site.now)
+    site.submit(sweep(table=TABLE + "0.5,later\n"))
+    site.broker.advance(60)
+    site.poll()
+    (array,) = [job for job in site.jobs() if job.array_task is None]
+    act.act(
+        array.id,
+        "set_time_limit",
+        minutes=120,
+        viewer=site.viewer,
+        begin=site.begin,
+        broker=site.broker,
+        now=site.now,
+    )
+    site.broker.advance(60)
+    site.broker.finish(2)
+    site.broker.advance(60)
+    site.poll()
+    jobs = site.jobs()
+    tasks = {job.array_task: job for job in jobs}
+    assert tasks[2].time_limit_minutes == 120
+    assert tasks[2].id != array.id
+    with site.begin() as session:
+        paid = gate_facts.limits_paid_for(session, [job.id for job in jobs])
+    assert paid == {array.id: 120, tasks[2].id: 120}
 
 
 def test_from_a_task_the_whole_array_is_cancelled_and_all_held_credit_comes_back(site):
