@@ -6,6 +6,7 @@ without an address, an image, the words of each node.
 
 import json
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -33,7 +34,10 @@ exec "$@"
 """
 SCONTROL = """\
 case "$1 $2" in
-"show hostnames") echo n1 ;;
+"show hostnames")
+  [ -z "${WARNED_EARLY:-}" ] || kill -USR1 "$(cat "$HOME/shell")"
+  echo n1
+  ;;
 "show node") [ -n "${NO_ADDRESS:-}" ] || echo "NodeName=$4 NodeAddr=10.0.0.${4#n} State=IDLE" ;;
 esac
 """
@@ -42,6 +46,25 @@ import json, os, sys
 names = ("CUDA_VISIBLE_DEVICES", "EXPECT_WORLD", "OMP_NUM_THREADS", "SLUICE_RESUME", "RANK")
 told = {name: os.environ.get(name) for name in names}
 print("told", json.dumps({"words": sys.argv[1:], **told}), flush=True)
+"""
+SCANCEL = """\
+echo "$*" >>"$HOME/scancel"
+kill -TERM "$(cat "$HOME/program")"
+"""
+# Saves when it gets TERM, as frameworks' own scripts do, and hears of nothing else.
+SAVES_AT_TERM = """\
+import os, pathlib, signal, sys, time
+def save(*_):
+    folder = pathlib.Path(os.environ["SLUICE_CHECKPOINT_DIR"], "checkpoint-7")
+    folder.mkdir(parents=True)
+    (folder / "rng_state.pth").write_text("x")
+    (folder / "trainer_state.json").write_text('{"global_step": 7}')
+    sys.exit(1)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path(os.environ["HOME"], "program").write_text(str(os.getpid()))
+if "WARN" in os.environ:
+    os.kill(int(pathlib.Path(os.environ["HOME"], "shell").read_text()), signal.SIGUSR1)
+time.sleep(50)
 """
 APPTAINER = """\
 printf 'image %s\\n' "$*"
@@ -61,7 +84,7 @@ def begin(tmp_path: Path) -> Begin:
     programs.mkdir()
     tell = tmp_path / "tell.py"
     tell.write_text(TELL)
-    texts = {"srun": SRUN, "scontrol": SCONTROL, "apptainer": APPTAINER}
+    texts = {"srun": SRUN, "scontrol": SCONTROL, "scancel": SCANCEL, "apptainer": APPTAINER}
     texts["torchrun"] = f'exec python3 {tell} "$@"\n'
     for name, text in texts.items():
         program = programs / name
@@ -74,6 +97,7 @@ def begin(tmp_path: Path) -> Begin:
         environment: Environment | None = None,
         nodes: int = 1,
         kit: Path = KIT,
+        signal: str | None = SPEC.signal,
         variables: dict[str, str] | None = None,
         **typed: str,
     ) -> "subprocess.CompletedProcess[str]":
@@ -82,7 +106,7 @@ def begin(tmp_path: Path) -> Begin:
         defaults = {field.name: field.default for field in found.manifest.fields}
         values, refused = clean_all(found.manifest, defaults | typed)
         assert refused == ()
-        spec = replace(SPEC, nodes=nodes, working_directory=str(tmp_path))
+        spec = replace(SPEC, nodes=nodes, working_directory=str(tmp_path), signal=signal)
         script = render(found, spec=spec, values=values, environment=environment, nproc_per_node=2)
         given = {
             "PATH": f"{programs}:{os.environ['PATH']}",
@@ -96,7 +120,7 @@ def begin(tmp_path: Path) -> Begin:
             **(variables or {}),
         }
         return subprocess.run(
-            ["bash", "-c", script],
+            ["bash", "-c", f'echo "$$" >"$HOME/shell"\n{script}'],
             cwd=tmp_path,
             env=given,
             capture_output=True,
@@ -184,3 +208,34 @@ def test_a_run_that_is_done_is_not_done_again(begin: Begin, tmp_path: Path) -> N
     (folder / "DONE").write_text('{"step": 3}')
     done = begin("single-gpu", script="tell.py", run_name="mine")
     assert (done.returncode, "told" in done.stdout) == (0, False)
+
+
+def went_back(done: "subprocess.CompletedProcess[str]", folder: Path) -> None:
+    """The program was asked by TERM, saved, and the job puts itself back."""
+    assert done.stdout.count("the run is asked to save and to stop") == 1
+    assert (folder / "scancel").read_text() == "--signal=TERM 7\n"
+    assert "sluice: the run saved and stopped: it goes on from there: requeue" in done.stderr
+    assert done.returncode == 0
+
+
+def test_a_program_that_saves_at_term_gets_it_through_slurm(begin: Begin, tmp_path: Path) -> None:
+    """srun makes a KILL of its own TERM. The warning is long: nothing else ends the program."""
+    (tmp_path / "saves.py").write_text(SAVES_AT_TERM)
+    typed = {"script": "saves.py", "stop_with": "term"}
+    went_back(begin("single-gpu", signal="B:USR1@300", variables={"WARN": "1"}, **typed), tmp_path)
+
+
+def test_a_warning_before_the_step_has_its_end_too(begin: Begin, tmp_path: Path) -> None:
+    """The program is not asked by a signal: TERM comes when half of the warning's time is over."""
+    (tmp_path / "saves.py").write_text(SAVES_AT_TERM)
+    torchrun = tmp_path / "bin" / "torchrun"
+    torchrun.write_text(f"#!/bin/sh\nexec python3 {tmp_path}/saves.py\n")
+    went_back(begin("ddp", signal="B:USR1@2", variables={"WARNED_EARLY": "1"}), tmp_path)
+
+
+def test_where_the_last_word_fails_a_run_is_not_called_done(begin: Begin, tmp_path: Path) -> None:
+    """The kit goes away while the program runs."""
+    kit = tmp_path / "kit"
+    shutil.copytree(KIT / "sluice_train", kit / "sluice_train")
+    (tmp_path / "last.py").write_text(f"import shutil; shutil.rmtree('{kit}')\n")
+    assert begin("single-gpu", kit=kit, script="last.py").returncode == 1
