@@ -19,6 +19,9 @@ from nvml_machine import Node, busy
 
 from sluice_train import checkpoint
 from sluice_train.files import RunFolder, lines
+from sluice_train.node.halting import Halt
+from sluice_train.node.stall import Stall
+from sluice_train.node.tend import act
 
 HZ = os.sysconf("SC_CLK_TCK")
 
@@ -90,6 +93,15 @@ class Job:
     def pid(self, name: str, word: int = 0) -> int:
         return int((self.folder.path / name).read_text().split()[word])
 
+    def tends(self) -> bool:
+        """The guard has begun: by its niceness."""
+        return words_of(self.pid("sidecars"))[16] == "10"
+
+    def has_looked(self) -> None:
+        """Wait until the guard has seen what is there now: every 0.2 s, and it tells nobody."""
+        until(self.tends)
+        time.sleep(2)
+
     def told(self, kind: str) -> list[dict[str, Any]]:
         return [line for line in lines(self.folder.events) if line["kind"] == kind]
 
@@ -112,7 +124,7 @@ def job(node: Node) -> Iterator[Job]:
 def test_a_killed_rank_is_seen_said_and_acted_on(job: Job) -> None:
     job.starts(RANKS_THAT_WAIT, SLUICE_STALL_RANKS_SECONDS="0.5", SLUICE_ON_STALL="requeue")
     until(lambda: any(line.get("procs") == 2 for line in job.telemetry()))
-    time.sleep(0.5)  # the guard has seen it too
+    job.has_looked()
     os.kill(job.pid("rank1"), signal.SIGKILL)
     until((job.folder.path / "got").is_file)
     assert json.loads(job.folder.stalled.read_text()) == {"signs": ["ranks"], "rule": "requeue"}
@@ -149,7 +161,7 @@ def test_cards_that_were_busy_and_are_idle_now_are_seen(job: Job) -> None:
     variables = {"CUDA_VISIBLE_DEVICES": "0", "SLUICE_STALL_CARDS_SECONDS": "1"}
     job.starts(RANKS_THAT_WAIT, **variables, SLUICE_ON_STALL="hold")
     until(lambda: job.telemetry() and job.telemetry()[-1]["cards"])
-    time.sleep(0.5)
+    job.has_looked()
     os.kill(job.pid("sidecars", 1), signal.SIGTERM)
     job.node.has(busy(0, util=0))
     watch = job.node.start("watch", **variables, SLUICE_WATCH_SECONDS="0.2", NPROC_PER_NODE="2")
@@ -172,12 +184,26 @@ def test_by_the_rule_nothing_a_stall_is_told_once_and_nobody_is_disturbed(job: J
 
 
 def test_a_run_that_gets_on_is_left_alone_and_so_is_one_that_is_to_stop(job: Job) -> None:
-    job.starts(GETS_ON, SLUICE_STALL_SECONDS="2", SLUICE_ON_STALL="hold")
-    time.sleep(4)
+    limits = {"SLUICE_STALL_STEPS_SECONDS": "4", "SLUICE_STALL_RANKS_SECONDS": "4"}
+    job.starts(GETS_ON, **limits, SLUICE_ON_STALL="hold")
+    until(lambda: len(list(lines(job.folder.metrics))) > 50)
     job.folder.stop.write_text("USR1\n")
     os.kill(job.pid("rank0"), signal.SIGKILL)
-    time.sleep(3)
+    time.sleep(6)
     assert not job.told("stall")
+    assert not (job.folder.path / "got").exists()
+
+
+def test_a_run_that_is_stopped_while_its_stacks_are_taken_is_not_disturbed(job: Job) -> None:
+    run, stall = job.folder, Stall(("steps",), "no step")
+    run.stop.write_text("USR1\n")
+    with subprocess.Popen(["sleep", "60"]) as batch:
+        act(run, stall, rule="requeue", parent=batch.pid, halt=Halt())
+        batch.terminate()
+    assert batch.returncode == -signal.SIGTERM  # not of USR2 before
+    assert job.told("stall")
+    assert run.stop.read_text() == "USR1\n"
+    assert not run.stalled.exists()
 
 
 def test_a_checkpoint_of_another_count_of_ranks_is_said(job: Job) -> None:
@@ -192,7 +218,7 @@ def test_it_ends_when_the_batch_script_is_gone(job: Job) -> None:
     job.starts(RANKS_THAT_WAIT)
     tending, ranks = job.pid("sidecars"), [job.pid("rank0"), job.pid("rank1")]
     assert job.batch is not None
-    until(lambda: words_of(tending)[16] == "10")  # its niceness: it has begun
+    until(job.tends)
     until(job.telemetry)  # so has the other sidecar
     job.batch.kill()
     try:
@@ -220,6 +246,7 @@ def test_a_look_costs_a_thousandth_of_its_ten_seconds_and_the_process_40_mb(
     variables = {"SLUICE_UPLOAD": str(tmp_path / "second"), "SLUICE_UPLOAD_SECONDS": "1"}
     job.starts(GETS_ON, **variables, SLUICE_GUARD_SECONDS="1")
     tending = job.pid("sidecars")
+    until(job.tends)
     time.sleep(1.5)
     begun = processor_seconds(tending)
     time.sleep(5)

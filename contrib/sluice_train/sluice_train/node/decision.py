@@ -68,7 +68,8 @@ def decide(found: Found) -> Decision:
         return _preempted(found)
     if found.stopped or (found.stop_asked and found.progressed):
         return _again(found, "the run saved and stopped: it goes on from there")
-    if found.stop_asked:
+    # One that does not use the library and ended without an error has not heard of the stop.
+    if found.stop_asked and (found.managed or found.code != 0):
         reason = "the run was asked to stop and saved nothing new: a restart would repeat the same"
         return Decision(EXIT, NOTHING_SAVED, reason)
     if found.code == 0 and found.managed:

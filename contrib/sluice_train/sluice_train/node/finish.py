@@ -38,6 +38,7 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     asked = _parser().parse_args(argv)
     run = RunFolder.of_environment()
+    _see_marks(run)
     smoking = bool(os.environ.get("SLUICE_SMOKE"))
     if asked.smoke_pass:
         return smoke.between(run, asked.code)
@@ -60,6 +61,13 @@ def main(argv: list[str]) -> int:
     print(f"sluice: {decision.reason}: {decision.words}", file=sys.stderr)
     print(decision.words)
     return 0
+
+
+def _see_marks(run: RunFolder) -> None:
+    """Rank 0 may have written DONE on another node. NFS remembers for up to a minute that a name
+    was not there, but asks the server anew when its folder is opened."""
+    with suppress(OSError):
+        list(run.path.iterdir())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ written last and deleted first, the manifest. Only what has its manifest counts.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -79,8 +80,22 @@ class FolderPlace:
             raise Failed(f"the folder {self._root} is not there")
         if not self._folder.is_dir():
             return {}
+        if not self._is_mine():
+            raise Failed(f"{self._folder} is another person's: give this run another name")
         found = [inner for inner in self._folder.iterdir() if inner.is_dir()]
         return {inner.name: (inner / MANIFEST).is_file() for inner in found}
+
+    def _is_mine(self) -> bool:
+        """Whether a folder that several people share has the run of this name from this person.
+        Some mounts show all files as one account's: then that of a new file tells."""
+        owner = self._folder.stat().st_uid
+        if owner == os.getuid():
+            return True
+        try:
+            with tempfile.TemporaryFile(dir=self._folder) as mine:
+                return os.fstat(mine.fileno()).st_uid == owner
+        except OSError:
+            return False
 
     def copy(self, folder: Path, name: str, files: Sequence[str]) -> None:
         """See Place."""
@@ -89,9 +104,15 @@ class FolderPlace:
             self._copier.copy(folder / file, self._folder / name / file)
 
     def verify(self, folder: Path, name: str, files: Sequence[str]) -> None:
-        """See Place: by size and SHA-256."""
+        """See Place: by size and SHA-256. All that differ are found at once, to be copied anew."""
+        differing: Failed | None = None
         for file in files:
-            self._copier.compare(folder / file, self._folder / name / file)
+            try:
+                self._copier.compare(folder / file, self._folder / name / file)
+            except Failed as error:
+                differing = differing or error
+        if differing:
+            raise differing
 
     def mark(self, manifest: Path, name: str) -> None:
         """See Place."""
@@ -210,9 +231,10 @@ class RsyncPlace:
         self._with_names(folder, name, files, "-rt", *self._limit)
 
     def verify(self, folder: Path, name: str, files: Sequence[str]) -> None:
-        """See Place: by checksum."""
+        """See Place: by checksum. What differs is sent again: `copy` sees only size and time."""
         listed = self._with_names(folder, name, files, "-rcni")
         if differing := [line for line in listed.splitlines() if line[1:2] == "f"]:
+            self._with_names(folder, name, files, "-rtc", *self._limit)
             raise Failed(f"what arrived differs: {differing[0]}")
 
     def mark(self, manifest: Path, name: str) -> None:

@@ -23,7 +23,7 @@ ENDED = {
 
 @dataclass(frozen=True)
 class JobNow:
-    """What Slurm says of a job; `seconds_left` is None where it does not tell."""
+    """What Slurm says of a job; `ends_at` (seconds since 1970) is None where it does not tell."""
 
     preempted: bool = False
     cancelled: bool = False

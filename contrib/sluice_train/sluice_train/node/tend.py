@@ -126,7 +126,8 @@ def act(run: RunFolder, stall: Stall, *, rule: str, parent: int, halt: Halt) -> 
     print(f"sluice: the run has stalled: {stall.text}", file=sys.stderr, flush=True)
     run.event("stall", signs=stall.signs, rule=rule, text=stall.text)
     _take_stacks(run, halt)
-    if rule not in ACTING_RULES:
+    # While the stacks were taken it may have been stopped for another reason, or have ended.
+    if rule not in ACTING_RULES or run.stop.exists() or run.done.exists():
         return
     write_whole(run.stalled, json.dumps({"signs": stall.signs, "rule": rule}) + "\n")
     write_whole(run.stop, "stall\n")
