@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for contrib, which no wheel holds
 
-from contrib.devcluster import host
+from contrib.devcluster import host, paths, rootfs, torchenv
 from contrib.devcluster.errors import DevclusterError
 from contrib.devcluster.instance import Instance
 
@@ -49,6 +49,13 @@ def cluster(able: None) -> Iterator[Instance]:
     finally:
         instance.down()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def frameworks(cluster: Instance) -> None:
+    """PyTorch, transformers, accelerate and DeepSpeed; the first time built (a minute)."""
+    cache = paths.cache_folder()
+    torchenv.ensure(cache, rootfs.ensure(cache, print), print, allow_cuda=True, frameworks=True)
 
 
 from broker_fixture import broker, broker_process, cluster_site  # noqa: E402, F401

@@ -119,6 +119,8 @@ def _telemetry(cluster: "Instance", job: str) -> dict[str, dict[str, Any]]:
         complete: dict[str, list[dict[str, Any]]] = {}
         for line in listed:
             name, _, text = line.partition(":")
+            if not text.endswith("}"):
+                continue  # seen while it is written
             told = json.loads(text)
             if (told["job"], told["procs"], told["expected"]) == (job, 2, 2):
                 complete.setdefault(name, []).append(told)

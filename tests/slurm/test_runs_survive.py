@@ -104,19 +104,24 @@ class Run:
         return self.person.cluster.run(["test", "-e", f"{self.place}/{name}"]).returncode == 0
 
     def events(self, kind: str | None = None, run: str = "run") -> list[dict[str, Any]]:
-        text = self.cat(f"sluice-runs/{run}/events.jsonl")
-        found = [json.loads(line) for line in text.splitlines()]
+        found = self.lines(f"sluice-runs/{run}/events.jsonl")
         return [event for event in found if kind is None or event["kind"] == kind]
 
     def steps(self) -> int:
         """How far it has come."""
-        text = self.cat("sluice-runs/run/metrics.jsonl")
-        return max((json.loads(line)["step"] for line in text.splitlines()), default=0)
+        return max(
+            (line["step"] for line in self.lines("sluice-runs/run/metrics.jsonl")), default=0
+        )
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """Whole ones: the last may be seen while it is written."""
+        text = self.cat(name)
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def output(self) -> str:
         return self.person.output(self.job)
 
-    def until(self, true: Callable[[], object], seconds: float = 40) -> None:
+    def until(self, true: Callable[[], object], seconds: float = 90) -> None:
         end = time.monotonic() + seconds
         while not true():
             if time.monotonic() > end:
@@ -139,7 +144,7 @@ class Run:
             ["scontrol", "update", f"JobId={self.job}", "StartTime=now"],
         )
 
-    def ended(self, seconds: float = 60) -> tuple[str, str]:
+    def ended(self, seconds: float = 120) -> tuple[str, str]:
         shown = self.person.ended(self.job, seconds)
         return shown["JobState"], shown["ExitCode"].split(":")[0]
 
@@ -205,7 +210,7 @@ def test_a_requeue_by_hand_costs_only_what_was_not_saved(run: Run) -> None:
     run.script().submit(checkpoint_hours="0.0003")
     for start in (1, 2):
         run.until_training(start)
-        run.until(lambda: run.events("saved"))
+        run.until(lambda start=start: start - 1 in [e["restart"] for e in run.events("saved")])
         run.person.run("scontrol", "requeue", str(run.job))
         run.until_waiting()
     run.until_training(3)
@@ -393,6 +398,30 @@ def test_one_that_ignores_the_request_is_ended_in_time(run: Run) -> None:
     run.until(lambda: run.exists("here"))
     run.person.run("scancel", "--batch", "--signal=USR1", str(run.job))
     assert run.ended() == ("FAILED", "76")
+
+
+def test_a_program_that_saves_at_term_is_asked_by_it_and_goes_back(run: Run) -> None:
+    """Without the library: what it saved is recognised as the Trainer's."""
+    run.script(SAVES_AT_TERM).submit(stop_with="term")
+    run.until(lambda: run.exists("here"))
+    run.person.run("scancel", "--batch", "--signal=USR1", str(run.job))
+    run.until(lambda: run.person.show(run.job)["JobState"] == "PENDING")
+    assert (run.events("end")[0]["action"], run.events("end")[0]["step"]) == ("requeue", 7)
+
+
+SAVES_AT_TERM = """\
+import os, pathlib, signal, sys, time
+def save(*_):
+    time.sleep(2)
+    folder = pathlib.Path(os.environ["SLUICE_CHECKPOINT_DIR"], "checkpoint-7")
+    folder.mkdir(parents=True)
+    (folder / "rng_state.pth").write_text("x")
+    (folder / "trainer_state.json").write_text('{"global_step": 7}')
+    sys.exit(1)
+signal.signal(signal.SIGTERM, save)
+open("here", "w")
+time.sleep(600)
+"""
 
 
 def test_a_smoke_job_saves_loads_and_says_so(run: Run) -> None:

@@ -3,12 +3,15 @@
 import json
 from dataclasses import replace
 
+import pytest
 from person import ASKED, HOME, TORCH, Person
 
 from gateway.core.arrays import array_text
 from gateway.core.manifest import Text
 from gateway.services.environments import Environment, EnvironmentKind
 from gateway.testing.template_samples import FOLDER
+
+pytestmark = pytest.mark.slurm
 
 TELL = """import json, os, sys
 with open(f"told-{os.environ['SLURM_ARRAY_TASK_ID']}", "w") as told:
@@ -43,6 +46,8 @@ def test_each_task_gets_exactly_its_row(person: Person) -> None:
         assert found["run"] == f"sweep-{array}_{task}"
 
 
+@pytest.mark.usefixtures("frameworks")
+@pytest.mark.timeout(400)
 def test_the_demo_trains_a_row_a_task(person: Person) -> None:
     person.write("train.py", (DEMO / "train.py").read_text())
     table = (DEMO / "table.csv").read_text()

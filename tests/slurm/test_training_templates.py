@@ -7,17 +7,13 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from person import ASKED, HOME, TORCH, Person
 
-from contrib.devcluster import paths, rootfs, torchenv
 from gateway.services.environments import own_venv
 from gateway.testing.template_samples import FOLDER
-
-if TYPE_CHECKING:
-    from contrib.devcluster.instance import Instance
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
@@ -27,14 +23,6 @@ taken = transformers.TrainingArguments("x", fsdp=True, fsdp_config=sys.argv[1], 
 print(json.dumps(taken.fsdp_plugin_args))
 """
 START_SECONDS, END_SECONDS = 120, 180  # of a launch on a machine that does other things too
-
-
-@pytest.fixture(scope="session")
-def frameworks(cluster: "Instance") -> None:
-    """PyTorch, transformers, accelerate and DeepSpeed; the first time built (a minute)."""
-    cache = paths.cache_folder()
-    root = rootfs.ensure(cache, print)
-    torchenv.ensure(cache, root, print, allow_cuda=True, frameworks=True)
 
 
 @pytest.fixture
@@ -123,7 +111,7 @@ def loss(output: str) -> float:
 
 
 def test_one_card_goes_on_after_a_stop(trainer: Trainer) -> None:
-    job = trainer.submit("single-gpu", nodes=1, processes=1, steps=60, options="--pause 0.1")
+    job = trainer.submit("single-gpu", nodes=1, processes=1, steps=60, options="--pause 0.2")
     trainer.stop(job, "step 5 of")
     trainer.released(job)
     resumed = trainer.ended(job)
@@ -141,7 +129,7 @@ def test_one_card_goes_on_after_a_stop(trainer: Trainer) -> None:
 
 
 def test_ddp_ends_where_an_unstopped_run_of_one_rank_ends(trainer: Trainer) -> None:
-    job = trainer.submit("ddp", nodes=2, processes=2, steps=60, options="--pause 0.1")
+    job = trainer.submit("ddp", nodes=2, processes=2, steps=60, options="--pause 0.2")
     trainer.stop(job, "step 5 of")
     trainer.released(job)
     resumed = trainer.ended(job)
@@ -155,7 +143,7 @@ def test_ddp_ends_where_an_unstopped_run_of_one_rank_ends(trainer: Trainer) -> N
 def test_fsdp_goes_on_with_another_number_of_ranks(trainer: Trainer) -> None:
     same = {"run_name": "sharded", "max_restarts": "0"}
     first = trainer.submit(
-        "fsdp", nodes=2, processes=2, steps=60, options="--pause 0.1 --async-save", **same
+        "fsdp", nodes=2, processes=2, steps=60, options="--pause 0.2 --async-save", **same
     )
     trainer.stop(first, "step 5 of")
     trainer.ended(first, "FAILED", 75)
@@ -193,7 +181,7 @@ def test_zero3_resumes_and_another_number_of_ranks_is_refused_or_converted(
 
 
 def test_the_trainer_of_transformers_goes_on_after_a_stop(trainer: Trainer) -> None:
-    job = trainer.submit("hf-fsdp", nodes=2, processes=1, steps=40, options="--cpu --pause 0.1")
+    job = trainer.submit("hf-fsdp", nodes=2, processes=1, steps=40, options="--cpu --pause 0.3")
     trainer.stop(job, "'loss'")
     trainer.released(job)
     output = trainer.ended(job)

@@ -89,7 +89,7 @@ class Run:
         return [line for line in found if not kinds or line["kind"] in kinds]
 
 
-def until(true: Callable[[], object], seconds: float = 20) -> None:
+def until(true: Callable[[], object], seconds: float = 60) -> None:
     """Wait for it, and fail when it does not come."""
     end = time.monotonic() + seconds
     while not true():

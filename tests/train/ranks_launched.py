@@ -79,14 +79,14 @@ def _free_port() -> int:
 
 def ended(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
     """Code, output and errors of each, all of which must end in time."""
-    until = time.monotonic() + 90
+    until = time.monotonic() + 200
     found = [each.communicate(timeout=until - time.monotonic()) for each in processes]
     return [(each.returncode, *texts) for each, texts in zip(processes, found, strict=True)]
 
 
 def wait_for_step(folder: Path, step: int) -> None:
     """Until the training says that it has come that far."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while not any(line["step"] >= step for line in lines(folder / "metrics.jsonl")):
         assert time.monotonic() < until, "the training does not get on"
         time.sleep(0.02)

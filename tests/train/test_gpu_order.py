@@ -1,6 +1,7 @@
 """The order of a job's GPUs on its node: the real pynvml over a library without cards."""
 
 import itertools
+import resource
 import time
 
 import pytest
@@ -145,14 +146,20 @@ def test_a_node_without_a_driver_leaves_the_order(node: Node) -> None:
 
 
 def test_it_takes_a_moment(node: Node) -> None:
-    """The whole process, with eight cards; the best of five, for the machine is shared."""
+    """The whole process, with eight cards. Its processor's time: the machine is shared."""
     node.has(NVSWITCH)
     took = []
     for _ in range(5):
-        begun = time.monotonic()
+        begun = processor_seconds()
         ordered(node, "0,1,2,3,4,5,6,7")
-        took.append(time.monotonic() - begun)
+        took.append(processor_seconds() - begun)
     assert min(took) <= 0.3, took
+
+
+def processor_seconds() -> float:
+    """Of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 # nvidia-smi, where there is no pynvml

@@ -90,7 +90,7 @@ def test_a_rank_that_is_killed_in_a_save_leaves_the_earlier_checkpoint(launch, t
     before = newest(tmp_path / "checkpoints")
 
     processes = launch(SCRIPT, "die-in-save", 10**6)
-    assert processes[1].wait(60) == -signal.SIGKILL
+    assert processes[1].wait(120) == -signal.SIGKILL
     ended(processes)
     assert newest(tmp_path / "checkpoints") == before
     assert len(move_incomplete(tmp_path / "checkpoints")) <= 1
