@@ -237,9 +237,10 @@ class Service:
 
     def _find(self, account: Account, token: str, since: datetime) -> m.AcceptedJob | None:
         comment = COMMENT_PREFIX + token
-        for job in self.slurm.jobs():
-            if job.comment == comment and job.uid == account.uid:
-                return accepted(job)
+        mine = [j for j in self.slurm.jobs() if j.comment == comment and j.uid == account.uid]
+        if mine:
+            # A task of an array that was requeued has a submit time of its own, a later one.
+            return accepted(min(mine, key=lambda job: job.submit_time))
         if not self.slurm.keeps_comments():
             raise BrokerSilent("accounting keeps no comments: AccountingStoreFlags=job_comment")
         window = self.sacct.window(since, datetime.now(UTC) + _EARLIER, user=account.name)

@@ -33,7 +33,8 @@ def release(*, begin: Begin, read: Begin, now: datetime) -> int:
 
 
 def cancel_stranded(*, begin: Begin, read: Begin, broker: Broker, now: datetime) -> int:
-    """Slurm leaves them in the queue for ever, and their credit held; how many there were."""
+    """Slurm leaves them in the queue for ever, and their credit held; how many there were. Stops
+    at the first that Slurm did not answer: the others would wait as long."""
     with read() as session:
         found = store.stranded(session, since=now - _LOOKED_BACK)
     for one in found:
@@ -42,7 +43,7 @@ def cancel_stranded(*, begin: Begin, read: Begin, broker: Broker, now: datetime)
         except BrokerRefused:
             pass  # it is over already
         except (BrokerUnreachable, BrokerSilent):
-            continue  # the next turn finds it again
+            break  # the next turn finds it again
         with begin() as session:
             _note(session, one, now=now)
     return len(found)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -151,6 +151,15 @@ def test_an_array_of_other_tasks_is_cancelled_with_those_that_started(service, s
     with pytest.raises(BrokerRefused, match="tasks"):
         service.submit(asked)
     assert sorted(slurm.cancelled) == [1, 2, 3, 4]
+
+
+def test_an_array_is_found_by_when_it_was_submitted_though_a_task_was_requeued(service, slurm):
+    asked = request(CAST, array="0-9%3")
+    service.submit(asked)
+    first, *others = as_array(asked, 0, 1, 2, None)
+    slurm.jobs = lambda: (replace(first, submit_time=NOW + timedelta(minutes=5)), *others)
+    found = service.find(m.FindRequest(asked.token, PERSON.name, NOW)).job
+    assert (found.job_id, found.submit_time) == (1, NOW)
 
 
 def test_of_a_whole_array_what_waits_is_cancelled_first(service, slurm):

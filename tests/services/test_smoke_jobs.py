@@ -112,6 +112,23 @@ def test_a_cancel_that_slurm_did_not_answer_is_tried_again(site: Portal) -> None
     assert site.events(long_id).count("smoke_failed") == 1
 
 
+def test_where_slurm_does_not_answer_one_cancel_waits_for_it_and_not_all(site: Portal) -> None:
+    longs = []
+    for n in range(3):
+        first = site.submit(ASK, key=f"smoke-{n}", smoke_on="debug")
+        longs.append(site.submit(ASK, key=f"long-{n}", after=first))
+        work_without_slurm(site)
+        site.broker.finish(job_of(site, first).slurm_id, "FAILED", code=1)
+    site.poll()
+    site.broker.unreachable = True
+    smoke.cancel_stranded(begin=site.begin, read=site.begin, broker=site.broker, now=site.now)
+    assert site.broker.calls.count("cancel") == 1
+    site.broker.unreachable = False
+    work(site)
+    site.poll()
+    assert {job_of(site, one).state for one in longs} == {"CANCELLED"}
+
+
 def test_a_preempted_smoke_job_that_goes_back_has_not_failed(site: Portal) -> None:
     smoke_id, long_id = send(site)
     work(site)
