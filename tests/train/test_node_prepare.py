@@ -257,6 +257,22 @@ def test_the_newer_of_the_two_places_is_taken(run: Run, second: Path) -> None:
     assert run.verb("prepare").stdout.endswith("step-000000200\n")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of two people")
+def test_a_run_of_this_name_of_another_person_is_left_alone(run: Run, second: Path) -> None:
+    """In a folder that a group shares: it neither begins with that person's checkpoint, nor
+    counts it as its own."""
+    run.saves(100)
+    run.verb("finish", "--code", "0")
+    shutil.rmtree(run.folder.path)
+    os.chown(second / "night", 12345, -1)
+    prepared = run.verb("prepare")
+    assert (prepared.stdout, prepared.returncode) == ("\n", 0)
+    assert "is another person's: give this run another name" in prepared.stderr
+    run.saves(100)
+    run.verb("finish", "--code", "0")
+    assert "another person's" in run.events("upload_failed")[0]["error"]
+
+
 def test_what_has_no_manifest_there_or_another_size_is_not_restored(run: Run, second: Path) -> None:
     uploaded(run, 100)
     uploaded(run, 200)
