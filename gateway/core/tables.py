@@ -5,6 +5,7 @@ what a spreadsheet copies. Spaces around a value do not count.
 """
 
 import csv
+import io
 import re
 from dataclasses import dataclass
 
@@ -48,7 +49,9 @@ def read_table(text: str, *, most_rows: int) -> Table:
 
 def _lines(text: str) -> list[tuple[str, ...]]:
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
-    lines = text.splitlines()
+    # By lines as CSV has them: a line break within quotes is a part of the value, and the further
+    # breaks of Unicode are no breaks at all. Either is for the caller to refuse, not to take away.
+    lines = io.StringIO(text, newline="")
     try:
         read = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True))
     except csv.Error as error:

@@ -227,6 +227,7 @@ def test_the_table_of_an_array_is_required() -> None:
         ("lr\tnote\r\n0.1\ta, b\r\n", (("--lr=0.1", "--note=a, b"),)),
         ('note\n"a, ""b"" $HOME"\n', (('--note=a, "b" $HOME',),)),
         ("a,b\n1,\n", (("--a=1", "--b="),)),
+        ("a,b\r1,2\r3,4", (("--a=1", "--b=2"), ("--a=3", "--b=4"))),
         ("a\n-x\n实验\n", (("--a=-x",), ("--a=实验",))),
     ],
 )
@@ -246,6 +247,10 @@ def test_a_table_is_a_row_of_words_a_line(raw: str, words: object) -> None:
         ("a\n1\n2\n3\n4\n", "table_too_many_rows", {"rows": 4, "max": 3}),
         ('a\n"1\n', "table_quotes", {}),
         ("a,b\n1,x\x1b[2J\n", "field_control_character", {"place": 2, "character": "U+001B"}),
+        ('a,b\n"x\ny",1\n', "field_control_character", {"place": 2, "character": "U+000A"}),
+        ('a,b\r\n"x\r\ny",1\r\n', "field_control_character", {"place": 2, "character": "U+000D"}),
+        ("a\nx\u2028y\n", "field_control_character", {"place": 2, "character": "U+2028"}),
+        ("a\nx\x0by\n", "field_control_character", {"place": 2, "character": "U+000B"}),
         ("a\n" + "x" * 5000, "field_too_long", {"max": 4096}),
         ("a\n" + "x\n" * 200_000, "field_too_long", {"max": 2**18}),
     ],
