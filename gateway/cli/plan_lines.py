@@ -1,10 +1,12 @@
 """What `sluice plan` prints for people."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from gateway.cli.output import plain, table
 from gateway.cli.plan_facts import figures, rounded
 from gateway.cli.plan_texts import CHANGES, FITS, SOURCES, SYMBOLS, told
+from gateway.core.credits import MILLION
 from gateway.core.planner.figures import GB, Figure
 from gateway.core.planner.hours import Mfu
 from gateway.core.planner.plan import Interrupted, Plan
@@ -98,7 +100,8 @@ def _of_jobs(found: Mfu) -> str:
 
 def _cost(plan: Plan, currency: str) -> list[str]:
     if plan.cost is None:
-        return [f"No price of {plan.card.name} is known: no cost. --price gives one."]
+        found = [f"No price of {plan.card.name} is known: no cost. --price gives one."]
+        return [*found, *_budget(plan, currency)]
     rows = [
         [
             f"{one.rate.name} ({one.rate.kind})"
@@ -106,10 +109,10 @@ def _cost(plan: Plan, currency: str) -> list[str]:
             else one.rate.name,
             plain(one.rate.per_hour),
             plain(one.rate.factor_millionths),
-            plain(one.work),
+            _cents(one.work),
             f"{one.waste * 100:.1f} %",
             hours_figure(one.hours),
-            plain(one.expected),
+            _cents(one.expected),
         ]
         for one in plan.cost.offers
     ]
@@ -126,6 +129,11 @@ def _cost(plan: Plan, currency: str) -> list[str]:
     return [*found, *_budget(plan, currency)]
 
 
+def _cents(amount: int) -> str:
+    """An estimate for people: --json has it to the last digit."""
+    return f"{Decimal(amount) / MILLION:.2f}"
+
+
 def _often(one: Interrupted) -> str:
     """How often jobs bought so are preempted, and who says so."""
     whose = _OFTEN.get(one.origin, f"this site's record of {one.events} preemptions")
@@ -136,9 +144,11 @@ def _budget(plan: Plan, currency: str) -> list[str]:
     found = plan.budget
     if found is None:
         return []
-    enough = f"enough for: {', '.join(found.kinds)}" if found.kinds else "not enough"
-    each = plain(int(found.per_card_hour))
-    return [f"{plain(found.amount)} {currency} comes to {each} a card-hour of the work: {enough}."]
+    verdict = ""
+    if plan.cost is not None:
+        verdict = f": enough for: {', '.join(found.kinds)}" if found.kinds else ": not enough"
+    each = _cents(int(found.per_card_hour))
+    return [f"{plain(found.amount)} {currency} comes to {each} a card-hour of the work{verdict}."]
 
 
 def _checkpoint(plan: Plan) -> Iterator[str]:

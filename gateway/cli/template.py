@@ -115,10 +115,21 @@ def _questions(facts: dict[str, Any]) -> Iterator[str]:
 @template.command("check")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR…")
 def check_templates(folders: tuple[Path, ...]) -> None:
-    """Check the template in each DIR; exit 1 and name file and line where something is wrong."""
-    problems = [problem for folder in folders for problem in check(folder.absolute())]
+    """Check the template in each DIR, a folder or the name of a template of this site.
+
+    Exit 1 and name file and line where something is wrong."""
+    problems = [problem for folder in folders for problem in check(_folder(folder))]
     for problem in problems:
         click.echo(f"{problem.path}:{problem.line}: {problem.text}")
     if problems:
         raise SystemExit(1)
     click.echo(f"{len(folders)} checked, nothing to complain about")
+
+
+def _folder(given: Path) -> Path:
+    """A folder as it is. A bare name that is none may be a template that the site has, or that
+    was left out of its list for its faults."""
+    if given.exists() or given.name != str(given):
+        return given.absolute()
+    places = reversed(settings().template_folders)
+    return next((place / given for place in places if (place / given).is_dir()), given.absolute())

@@ -161,6 +161,9 @@ def _read_manifest(
 def _read(path: Path, problems: list[Problem]) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        problems.append(Problem(path, 1, "file_missing", "there is no such file"))
+        return None
     except (OSError, UnicodeDecodeError) as error:
         problems.append(Problem(path, 1, "file_unreadable", str(error)))
         return None

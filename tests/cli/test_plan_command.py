@@ -85,6 +85,9 @@ def test_a_person_reads_tables_and_what_is_an_estimate():
         *("Best interval", "Note: Only 6 P is counted"),
     ):
         assert words in done.output
+    assert "3868.26 " in done.output  # an estimate has no millionths
+    budget = run(*CLAIM, "--budget", "85000").output
+    assert "85000.00 CNY comes to 76.91 a card-hour of the work.\n" in budget
 
 
 def test_each_number_has_its_formula_and_source_on_request():

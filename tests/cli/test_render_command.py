@@ -141,3 +141,16 @@ def test_a_template_is_shown_to_programs_in_the_language_they_ask_for():
     assert fields["table"]["required"]
     assert fields["checkpoint_keep"]["section"] == "more"
     assert fields["run_name"]["label"] == "训练名称"
+
+
+def test_a_template_is_checked_by_its_folder_or_by_its_name(home, tmp_path):
+    done = run("template", "check", "ddp")
+    assert (done.exit_code, done.output) == (0, "1 checked, nothing to complain about\n")
+    own = home / "sbatch_templates" / "ddp"  # hides the shipped one
+    own.mkdir(parents=True)
+    done = run("template", "check", "ddp")
+    assert done.exit_code == 1
+    assert f"{own / 'manifest.toml'}:1: there is no such file" in done.output
+    (tmp_path / "ddp").mkdir()
+    assert str(tmp_path / "ddp" / "manifest.toml") in run("template", "check", "ddp").output
+    assert "gone:1: no such folder" in run("template", "check", "gone").output

@@ -335,7 +335,7 @@ def test_a_folder_that_is_no_template_is_no_crash(tmp_path: Path) -> None:
     assert codes(tmp_path / "missing") == [("folder_missing", 1)]
     assert {code for code, _ in codes(tmp_path)} == {"file_missing"}
     (tmp_path / "script.sbatch.j2").write_bytes(b"\xff\xfe")
-    assert {code for code, _ in codes(tmp_path)} == {"file_unreadable"}
+    assert {code for code, _ in codes(tmp_path)} == {"file_missing", "file_unreadable"}
 
 
 def test_the_command_line_prints_file_and_line_and_fails(mine: Path) -> None:
