@@ -11,7 +11,7 @@ from gateway.core.planner.cards import Card, Cards
 from gateway.core.planner.figures import Notice, notice
 from gateway.core.planner.hours import SECONDS_AN_HOUR
 from gateway.core.planner.plan import Plan
-from gateway.core.planner.setup import Recompute
+from gateway.core.planner.setup import Recompute, Setup
 
 # The templates that train so, the plainest first, with their own fields where they have such.
 _ZERO = "deepspeed-zero3"
@@ -60,7 +60,7 @@ def fill(plan: Plan, offer: Offer, templates: Collection[str]) -> Filled:
     if place is None:
         notices.append(notice("no_such_card", card=plan.card.name))
         return Filled(fields, values, tuple(notices))
-    nodes, each = _shape(plan.setup.gpus, place)
+    nodes, each = _shape(plan.setup, place)
     fields |= {
         "group": place.group.name,
         "partition": place.partition.name,
@@ -145,10 +145,10 @@ def _plain(name: str) -> str:
     return name.casefold().replace("_", "-")
 
 
-def _shape(gpus: int, place: Place) -> tuple[int, int]:
-    """As few nodes as hold them, the same number on each."""
-    nodes = -(-gpus // place.kind.per_node)
-    return nodes, -(-gpus // nodes)
+def _shape(setup: Setup, place: Place) -> tuple[int, int]:
+    """As few nodes as hold them, the same number on each, and no more than the plan has there."""
+    nodes = -(-setup.gpus // min(setup.gpus_per_node, place.kind.per_node))
+    return nodes, -(-setup.gpus // nodes)
 
 
 def _minutes(plan: Plan, place: Place) -> tuple[int, int]:
