@@ -110,6 +110,8 @@ def told_text(event: Event) -> str:
             return _start(event)
         case "ready":
             world = event.facts.get("world", "?")
+            if world == 1:
+                return gettext("The script is ready, at step %(step)s", step=step)
             return gettext("All %(world)s ranks met, at step %(step)s", world=world, step=step)
         case "model":
             return _model(event)

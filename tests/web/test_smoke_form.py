@@ -139,6 +139,16 @@ def test_without_a_verdict_state_and_exit_code_stand_in(site: Site, filled: Fill
     assert "Its exit code was 3." in said
 
 
+def test_what_a_job_told_is_not_denied_before_it_was_read(site: Site, filled: Fill) -> None:
+    browser = site.signed_in()
+    page = press(browser, filled(**one())).text
+    end(site)
+    form = filled(**one(), smoke=hidden(page, "smoke"))
+    assert "follows in a moment" in box(browser.post("/submit/preview", form).text)
+    tell(site, TOLD | {"save_bytes": 21_400})
+    assert "3.1 s, 21.4 kB" in box(browser.post("/submit/preview", form).text)
+
+
 def test_the_long_job_is_sent_after_it_and_once(site: Site, filled: Fill) -> None:
     browser = site.signed_in()
     form = filled(**one(), then_long="true")

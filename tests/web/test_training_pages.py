@@ -271,3 +271,21 @@ def test_the_cap_on_restarts_comes_from_the_form(site: Site, sample: TrainingSam
             update(t.Submission).where(t.Submission.job_id == sample.second).values(ask=values)
         )
     assert "may go back 7 times" in site.signed_in().get(f"/jobs/{sample.second}").text
+
+
+def test_a_run_that_is_done_says_nothing_of_a_restart(
+    site: Site, job: tuple[int, RunFolder]
+) -> None:
+    job_id, folder = job
+    at = site.broker.now
+    folder.event(at, "ready", world=1, step=0)
+    folder.event(at, "saved", step=5, path="/data/step-000000005", bytes=21_400, seconds=0.1)
+    read(site)
+    page = site.signed_in().get(f"/jobs/{job_id}").text
+    assert "The script is ready, at step 0" in page
+    assert "a restart takes this one" in page
+    folder.event(site.broker.now, "done", step=9)
+    read(site)
+    page = site.signed_in().get(f"/jobs/{job_id}").text
+    assert "21.4 kB" in page
+    assert "a restart takes this one" not in page

@@ -17,7 +17,7 @@ from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.ids import LARGEST_ID
 from gateway.web.messages import sentence
-from gateway.web.show import plain, reason_text, state_text
+from gateway.web.show import plain, reason_text, size_text, state_text
 from gateway.web.texts import gettext, ngettext
 from gateway.web.views import costview, plannumbers
 from gateway.wire import codec
@@ -144,6 +144,8 @@ def _verdict(found: Smoke) -> tuple[str, str, str, bool]:
     )
     if state.succeeded:
         text = gettext("The job ended with code 0. It told no more of itself.")
+        if fresh:
+            text = gettext("The job ended with code 0. If it told more, that follows in a moment.")
         return gettext("passed"), "done", text, fresh
     text = state_text(found.job_state)
     if found.exit_code:
@@ -204,7 +206,7 @@ def _save(seconds: float, size: float | None) -> str:
     took = plannumbers.seconds(seconds)
     if size is None:
         return took
-    return gettext("%(time)s, %(gb)s GB", time=took, gb=f"{size / GB:.3g}")
+    return gettext("%(time)s, %(size)s", time=took, size=size_text(size))
 
 
 def _number(told: Mapping[str, object], name: str) -> float | None:

@@ -211,7 +211,7 @@ def _view(
         figures=drawn[0],
         charts=drawn[1],
         nodes=[_node(node) for node in nodes],
-        checkpoints=_checkpoints(there, own=own),
+        checkpoints=_checkpoints(there, own=own, is_done=any(e.kind == "done" for e in told)),
         gone=len(run.checkpoints) - len(there),
         events=[_told(event, own=own) for event in reversed(told[-MOST_EVENTS:])],
     )
@@ -243,9 +243,11 @@ def uses(found: Goodput) -> list[UseView]:
 
 
 def _hours(card_seconds: int) -> str:
-    """Card-hours, with two decimals while they are few."""
+    """Card-hours, with more decimals the fewer they are: a minute is not nothing."""
     hours = card_seconds / 3600
-    return f"{hours:,.1f}" if hours >= 100 else f"{hours:.2f}"
+    if hours >= 100:
+        return f"{hours:,.1f}"
+    return f"{hours:.2f}" if hours >= 1 or not hours else f"{hours:.4f}"
 
 
 def percent(found: Goodput, use: Use) -> str:
@@ -280,9 +282,9 @@ def _other(job: JobRow, here: int) -> OtherJob:
     return OtherJob(job.id, joblist.number(job), job.state, job.id == here, job.submit_time)
 
 
-def _checkpoints(found: Sequence[Checkpoint], *, own: bool) -> list[CheckpointView]:
-    """The newest first."""
-    taken = resumes_from(found)
+def _checkpoints(found: Sequence[Checkpoint], *, own: bool, is_done: bool) -> list[CheckpointView]:
+    """The newest first. A run that is done is not restarted: it takes none."""
+    taken = None if is_done else resumes_from(found)
     return [
         CheckpointView(
             step=one.step,
