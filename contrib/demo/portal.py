@@ -39,6 +39,13 @@ ADMINISTRATOR = "admin-1"
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
 SHOWN_LINES = 15
 
+PUT_FILES = """\
+import json, pathlib, sys
+for name, text in json.load(sys.stdin).items():
+    path = pathlib.Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+"""
 ENVIRONMENTS = """\
 [[environment]]
 name = "torch-2.13"
@@ -190,17 +197,17 @@ class Portal:
         self._sluice("grant", "top-up", group, str(amount))
 
     def _put_demo_scripts(self) -> None:
+        """Those of every template, as ~/demo/TEMPLATE/train.py."""
+        scripts = {
+            f"demo/{script.parent.parent.name}/{script.name}": script.read_text()
+            for script in sorted((ROOT / "sbatch_templates").glob("*/demo/*.py"))
+        }
         for login, _ in PEOPLE:
-            for template in ("ddp", "single-gpu"):
-                for script in sorted((ROOT / "sbatch_templates" / template / "demo").glob("*.py")):
-                    into = f"demo/{template}"
-                    done = self.cluster.run(
-                        ["sh", "-c", f"mkdir -p {into} && cat > {into}/{script.name}"],
-                        user=login,
-                        stdin=script.read_text(),
-                    )
-                    if done.returncode != 0:
-                        raise RuntimeError(f"No script for {login}: {done.stderr.strip()}")
+            done = self.cluster.run(
+                ["python3", "-c", PUT_FILES], user=login, stdin=json.dumps(scripts)
+            )
+            if done.returncode != 0:
+                raise RuntimeError(f"No scripts for {login}: {done.stderr.strip()}")
 
     def _start_processes(self, port: int) -> None:
         logs = self.home / "logs"
