@@ -76,7 +76,8 @@ def _rates(session: Session, ids: list[int], *, seconds: float) -> dict[int, flo
         .group_by(point.job_id, point.restart)
     )
     tokens, took = dict.fromkeys(ids, 0.0), dict.fromkeys(ids, 0.0)
-    for job_id, count, lines, passed in session.execute(query):
-        tokens[job_id] += float(count) * (lines - 1) / lines if lines else 0.0
+    for job_id, *sums, passed in session.execute(query):
+        count, lines = map(int, sums)  # PostgreSQL sums whole numbers as decimals
+        tokens[job_id] += count * (lines - 1) / lines if lines else 0.0
         took[job_id] += float(passed)
     return {one: tokens[one] / took[one] for one in ids if took[one] >= seconds and tokens[one]}
