@@ -21,7 +21,7 @@ _AMOUNTS = frozenset({"need", "free", "owed"})  # facts in millionths
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_REFUSALS = {
+REFUSALS = {
     "bad_login": "A login is up to 64 of a-z, 0-9 and . _ @ -, and begins with a letter or digit.",
     "bad_unix_user": "That is no Unix account a person may have: up to 32 of a-z, 0-9, _ and -.",
     "bad_display_name": "A name is 1 to {longest} characters that can be printed.",
@@ -61,8 +61,8 @@ def sentence(error: GatewayError) -> str:
 
 
 def _refusal(error: Refused) -> str:
-    if error.code in _REFUSALS:
-        return _REFUSALS[error.code].format(**error.facts)
+    if error.code in REFUSALS:
+        return REFUSALS[error.code].format(**error.facts)
     from gateway.web.messages import TEXTS  # noqa: PLC0415  # Flask, for who is refused alone
 
     text = TEXTS.get(error.code)
