@@ -53,6 +53,11 @@ def link(session: "Session", seen: Seen, *, cluster: str, now: datetime) -> tupl
             continue
         if row.job_id is None:
             _accept(session, row, first, cluster=cluster, now=now)
+        if any(s.id_of_all == first.id_of_all and s.slurm_id != first.slurm_id for s in mine):
+            told = {"template": row.template, "purpose": row.purpose}
+            jobs.tell_tasks(
+                session, first.id_of_all, cluster=cluster, user=row.user, token=row.token, told=told
+            )
         for other in mine:
             if other.id_of_all != first.id_of_all and other.open and not other.started:
                 duplicates.append(Duplicate(row.id, other.slurm_id, other.user))

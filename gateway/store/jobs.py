@@ -202,6 +202,20 @@ def change(session: Session, changes: Sequence[dict[str, Any]]) -> None:
         session.connection().execute(statement, [_bound(row) for row in rows])
 
 
+def tell_tasks(
+    session: Session, array_id: int, *, cluster: str, user: str, token: str, told: dict[str, Any]
+) -> None:
+    """What is known of an array, for those of its tasks that do not say it yet."""
+    tasks = (
+        Job.array_job_id == array_id,
+        Job.cluster == cluster,
+        Job.user == user,
+        Job.token == token,
+        Job.template.is_(None),
+    )
+    session.execute(update(Job).where(*tasks).values(told))
+
+
 def hold_row(
     session: Session, *, cluster: str, fingerprint: str, raw: str, reason: str, now: datetime
 ) -> bool:

@@ -57,6 +57,7 @@ def test_the_tasks_run_two_at_a_time_and_belong_to_the_submission(site):
     assert states == {(1, None, "PENDING"), (2, 0, "RUNNING"), (3, 1, "RUNNING")}
     assert {job.token for job in site.jobs()} == {submission.token}
     assert {job.array_job_id for job in site.jobs()} == {1}
+    assert {job.template for job in site.jobs()} == {"sweep"}
     assert site.submission(submission.id).job_id == site.jobs()[0].id
     outputs = {job.slurm_id: job.output for job in site.jobs()}
     assert outputs[3].endswith("/train-1_1.out")
