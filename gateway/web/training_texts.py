@@ -11,6 +11,32 @@ from gateway.web.show import plain, seconds_text, short, size_text
 from gateway.web.texts import Lazy, gettext
 from gateway.web.texts import lazy_gettext as _l
 
+# What the templates end with (docs/checkpoints.md). Any other code is the program's own.
+EXIT_CODES: Mapping[int, Lazy] = {
+    65: _l(
+        "A dataset folder is not there, not readable, or can be written to: correct the "
+        "path, or have the folder made read-only."
+    ),
+    69: _l(
+        "The run's checkpoints are in the second place only, which does not answer: "
+        "submit again when it does."
+    ),
+    73: _l(
+        "Another job has the run's folder, or it cannot be written: wait for that job, "
+        "cancel it, or choose another run name."
+    ),
+    75: _l(
+        "It saved and would go on, but its restarts are spent: submit again with the same run name."
+    ),
+    76: _l("It was asked to stop and saved nothing new: save more often, or ask for more time."),
+    77: _l("The script ended without an error, and without run.finish(): let it get there."),
+    78: _l("A setting makes no sense; the end of the output names it."),
+    79: _l(
+        "The checkpoint is of another number of processes: ask for that number, or have "
+        "it converted."
+    ),
+}
+
 # A word, and what it means.
 USES: Mapping[Use, tuple[Lazy, Lazy]] = {
     Use.USEFUL: (

@@ -289,3 +289,13 @@ def test_a_run_that_is_done_says_nothing_of_a_restart(
     page = site.signed_in().get(f"/jobs/{job_id}").text
     assert "21.4 kB" in page
     assert "a restart takes this one" not in page
+
+
+def test_a_code_of_the_templates_is_told_in_words(site: Site) -> None:
+    ended = {"state": "FAILED", "active": False, "reason": "NonZeroExitCode", "exit_code": 75}
+    ended |= {"start_time": site.broker.now, "end_time": site.broker.now}
+    made = add_portal_job(site.begin, "nlp-1", **ended)
+    page = site.signed_in().get(f"/jobs/{made}").text
+    assert "its restarts are spent: submit again with the same run name" in page
+    own = add_portal_job(site.begin, "nlp-1", **ended | {"exit_code": 3})
+    assert "The end of the output says more." in site.signed_in().get(f"/jobs/{own}").text

@@ -21,6 +21,7 @@ from gateway.web.event_texts import event_text
 from gateway.web.show import duration, reason_text, state_text
 from gateway.web.texts import gettext
 from gateway.web.timeline import Segment, Share, Stretch, segments, shares
+from gateway.web.training_texts import EXIT_CODES
 from gateway.web.views import acting, costview, joblist
 from gateway.web.views.freshness import Fresh, fresh
 from gateway.web.views.trainhead import Heard, TrainHead, head, hear
@@ -217,6 +218,9 @@ def _why(detail: JobDetail, state: JobState, now: datetime, *, gated: bool) -> s
             "Held by the portal: your group has not enough credit left for all of this job. It is "
             "let go by itself when credit comes."
         )
+    known = EXIT_CODES.get(job.exit_code or 0) if job.template and state.is_ended else None
+    if known is not None:
+        return str(known)
     return reason_text(job.reason) if state.is_pending or _explains(job.reason) else ""
 
 
