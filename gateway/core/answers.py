@@ -21,7 +21,8 @@ LONGEST_LINE = 4096
 LONGEST_TABLE = 2**18
 MOST_ROWS = 1000  # Slurm's own MaxArraySize is 1001, and counts from 0
 _PATH = re.compile(r"[\w./+=@,:%-]+")
-_FOLDER = re.compile(r"[\w./+=@,%-]+")  # no colon: it stands between folders in a variable
+# No colon: it stands between folders in a variable. No comma: Apptainer ends a bind at it.
+_FOLDER = re.compile(r"[\w./+=@%-]+")
 _TEXT = re.compile(r"[\w./+=@,:% -]+")
 _INTEGER = re.compile(r"-?[0-9]{1,12}", re.ASCII)
 _HOURS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)

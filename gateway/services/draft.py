@@ -11,7 +11,7 @@ from gateway.core.ask import Ask, FieldProblem
 from gateway.core.policy import Offer, Reading, judge
 from gateway.core.sbatch import MAX_SCRIPT_BYTES, BadDirective
 from gateway.errors import GatewayError
-from gateway.services.environments import Environment, own_venv
+from gateway.services.environments import Environment, EnvironmentKind, own_venv
 from gateway.services.templates import Catalogue, Template, render
 from gateway.wire import messages as m
 
@@ -89,6 +89,9 @@ def in_folder(made: Draft, folder: str) -> Draft:
     """The same draft in this folder, its script rendered anew."""
     assert made.request is not None
     assert made.template is not None
+    unbound = _unbound(made, folder)
+    if unbound is not None:
+        return replace(made, problems=(unbound,), request=None)
     number = "%j" if made.request.array is None else "%A_%a"
     output = f"{folder.rstrip('/')}/{made.request.name}-{number}.out"
     request = replace(made.request, working_directory=folder, output=output)
@@ -112,6 +115,19 @@ def in_folder(made: Draft, folder: str) -> Draft:
             made, problems=(FieldProblem("template", "script_too_long", facts),), request=None
         )
     return replace(made, request=replace(request, script=script))
+
+
+def _unbound(made: Draft, folder: str) -> FieldProblem | None:
+    """The folder whose path Apptainer would take for several: in the image it would be missing."""
+    if made.environment is None or made.environment.kind is not EnvironmentKind.APPTAINER:
+        return None
+    kept = made.reading.values.get("checkpoint_dir")
+    places = {"working_directory": folder, "checkpoint_dir": kept if isinstance(kept, str) else ""}
+    for field, place in places.items():
+        for character in ",:":
+            if character in place:
+                return FieldProblem(field, "folder_characters", {"character": character})
+    return None
 
 
 def expand_home(folder: str, unix_user: str) -> str:

@@ -57,13 +57,13 @@ class Portal:
 
     def submit(self, wanted: Ask = ASK, *, key: str = "form-1", **changes: Any) -> int:
         given: dict[str, Any] = {"viewer": self.viewer, "begin": self.begin, "now": self.now}
+        given["environments"] = (NONE,)
         return submit.submit(
             wanted,
             form_key=key,
             read=self.begin,
             broker=self.broker,
             catalogue=self.catalogue,
-            environments=(NONE,),
             **(given | changes),
         )
 

@@ -329,6 +329,7 @@ def test_a_typed_value_is_taken(asked: Field, raw: str | bool | None, value: obj
         (field("hours", min=1), "0.5", "field_too_small"),
         (field("paths"), "/a b", "field_path_relative"),
         (field("paths"), "/a:/b", "field_characters"),
+        (field("paths"), "/a,/b", "field_characters"),
         (field("paths"), "/a/../b", "field_path_parent"),
         (field("paths"), "~/data", "field_path_home"),
         (field("paths"), "/a/$HOME", "field_characters"),

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.core.manifest import Text
 from gateway.errors import BrokerRefused, BrokerUnreachable, Busy, NotFound, Refused
 from gateway.services import submit as submitting
 from gateway.services.draft import InvalidAsk
+from gateway.services.environments import Environment, EnvironmentKind
 from gateway.store.uow import make_begin
 from gateway.testing import builders as b
 from gateway.testing.portal import ask, portal
@@ -262,6 +264,32 @@ def test_a_folder_that_cannot_be_is_a_problem_at_the_field(begin, folder, code):
     (problem,) = refused.value.problems
     assert (problem.field, problem.code) == ("working_directory", code)
     assert site.broker.jobs == {}
+
+
+@pytest.mark.parametrize(
+    ("folder", "kept", "field"),
+    [
+        ("/home/nlp-1/a,b", "", "working_directory"),
+        ("/home/nlp-1/a:b", "", "working_directory"),
+        ("/home/nlp-1", "/home/nlp-1/a,b", "checkpoint_dir"),
+        ("/home/nlp-1", "a:b", "checkpoint_dir"),
+    ],
+)
+def test_a_path_that_ends_a_bind_does_not_go_with_an_image(begin, folder, kept, field):
+    site = portal(begin)
+    site.broker.files.add_folder(folder, "nlp-1")
+    image = Environment("torch", Text("", ""), EnvironmentKind.APPTAINER, image="/opt/torch.sif")
+    wanted = ask(
+        working_directory=folder,
+        environment="torch",
+        values={"script": "train.py", "checkpoint_dir": kept},
+    )
+    with pytest.raises(InvalidAsk) as refused:
+        site.submit(wanted, environments=(image,))
+    (problem,) = refused.value.problems
+    assert (problem.field, problem.code) == (field, "folder_characters")
+    site.submit(replace(wanted, environment="none"))
+    assert len(site.broker.jobs) == 1
 
 
 @pytest.mark.parametrize(
