@@ -74,6 +74,17 @@ def test_the_page_shows_one_run_over_its_jobs(site: Site, sample: TrainingSample
         assert f'id="table-{key}"' in page
 
 
+def test_a_run_of_many_jobs_is_looked_at_less_often(site: Site, sample: TrainingSample) -> None:
+    """Each look adds up all of its jobs."""
+    path = f"/jobs/{sample.second}"
+    every = re.compile(r'hx-get="/jobs/\d+/training" hx-trigger="every (\d+)s"')
+    assert every.findall(site.signed_in().get(path).text) == ["10"]
+    for days in range(1, 7):
+        at = site.broker.now - timedelta(days=20 + days)
+        add_portal_job(site.begin, "nlp-1", run="gpt-small", submit_time=at, start_time=at)
+    assert every.findall(site.signed_in().get(path).text) == ["60"]
+
+
 def test_the_live_update_is_the_same_as_on_the_page(site: Site, sample: TrainingSample) -> None:
     browser = site.signed_in()
     page = browser.get(f"/jobs/{sample.second}").text

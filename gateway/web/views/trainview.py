@@ -27,6 +27,7 @@ from gateway.web.views.jobview import JobView
 from gateway.web.views.traincharts import Charted, Figures, charted, csv_lines
 
 MOST_EVENTS, MOST_CHECKPOINTS = 100, 40
+MANY_JOBS = 5
 # Only what happens; that a save began is told by its end.
 _UNTOLD = frozenset({"save_begin"})
 _NOW_SECONDS = 300
@@ -148,6 +149,11 @@ class TrainView:
     def is_cut(self) -> bool:
         """There may be jobs of the run that were not looked at."""
         return len(self.jobs) >= reads.MOST_JOBS
+
+    @property
+    def is_long(self) -> bool:
+        """To look at it adds up so many jobs that it is done less often."""
+        return len(self.jobs) > MANY_JOBS
 
     @property
     def gpus_seen(self) -> int:
