@@ -103,7 +103,7 @@ def submission(found: SubmissionDetail) -> dict[str, Any]:
     return {
         "id": row.id,
         "state": row.state,
-        "message": sentence(refused) if row.state == "refused" else submission_text(row.state),
+        "message": sentence(refused) if row.state == "refused" else submission_text(row.stage),
         "code": row.error_code,
         "job_id": row.job_id,
         "template": row.template,

@@ -35,6 +35,7 @@ STATE_TEXTS = {
 
 SUBMISSION_TEXTS = {
     "queued": _l("Waiting for Slurm: it will be sent by itself as soon as Slurm answers"),
+    "after_smoke": _l("Waiting for its smoke job: it will be sent as soon as Slurm has that one"),
     "sending": _l("Being sent to Slurm"),
     "unknown": _l(
         "Sent, but Slurm has not answered: looking for the job, it will not be sent twice"

@@ -165,6 +165,18 @@ def test_the_long_job_is_sent_after_it_and_once(site: Site, filled: Fill) -> Non
     assert len(site.broker.jobs) == 2
 
 
+def test_until_slurm_has_the_smoke_job_the_long_one_says_what_it_waits_for(
+    site: Site, filled: Fill
+) -> None:
+    browser = site.signed_in()
+    site.broker.unreachable = True
+    page = press(browser, filled(**one(), then_long="true")).text
+    found = re.search(r'href="(/submissions/\d+)">The long job is sent when', page)
+    assert found is not None
+    for path in (found[1], f"{found[1]}/state", "/jobs"):
+        assert "Waiting for its smoke job" in browser.get(path).text
+
+
 def test_after_a_failure_the_form_can_be_sent_again(site: Site, filled: Fill) -> None:
     browser = site.signed_in()
     page = press(browser, filled(**one(), then_long="true")).text

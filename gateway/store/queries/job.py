@@ -36,6 +36,12 @@ class SubmissionRow:
     group: str
     partition: str
 
+    @property
+    def stage(self) -> str:
+        """Its state; `after_smoke` while it is not to be sent yet, for its smoke job."""
+        waits = self.state == "queued" and self.next_attempt_at is None
+        return "after_smoke" if waits else self.state
+
 
 @dataclass(frozen=True, slots=True)
 class SubmissionDetail:

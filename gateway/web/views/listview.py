@@ -57,4 +57,4 @@ def _text(row: SubmissionRow) -> str:
     """For a refusal the reason; for the rest what will happen by itself."""
     if row.state == "refused":
         return sentence(row.error_code or "slurm_refused")
-    return submission_text(row.state)
+    return submission_text(row.stage)

@@ -29,6 +29,7 @@ class View:
     id: int
     name: str
     state: str
+    stage: str
     waits: bool
     trouble: str
     created_at: datetime
@@ -92,6 +93,7 @@ def _view(found: SubmissionDetail) -> View:
         id=row.id,
         name=row.name,
         state=row.state,
+        stage=row.stage,
         waits=row.state in _ON_ITS_WAY,
         trouble=trouble(row.error_code),
         created_at=row.created_at,
