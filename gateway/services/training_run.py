@@ -105,9 +105,9 @@ class TrainingRun:
 def training_run(session: "Session", job_id: int, *, viewer: Viewer, now: datetime) -> TrainingRun:
     """Of a job that this viewer sees, with those earlier and later jobs of the same run that they
     see too: the owner may have sent some for another group."""
-    name, found = reads.linked(session, job_id)
+    name, jobs_of_run = reads.linked(session, job_id)
     linked = [
-        one for one in found if job_rights(viewer, user=one.row.user, group=one.row.group).see
+        one for one in jobs_of_run if job_rights(viewer, user=one.row.user, group=one.row.group).see
     ]
     told = reads.events(session, [one.row.id for one in linked])
     points = {one.row.id: reads.points(session, one.row.id, places=_PLACES) for one in linked}
