@@ -107,7 +107,8 @@ def _again(reading: "_Reading", now: datetime, *, heard: bool = False, slow: boo
     job = reading.job
     quiet = 0 if heard or reading.more else min(job.quiet + 1, 10)
     pause = min(SLOWEST_SECONDS, FIRST_SECONDS * 2 ** max(0, quiet - 1))
-    if slow or reading.slow:
+    # One that has ended has little left to tell, and must not hold up those that run.
+    if slow or reading.slow or not (job.active or heard):
         pause = SLOWEST_SECONDS
     due: datetime | None = now if reading.more else now + timedelta(seconds=pause)
     over = not job.active and (job.end_time is None or now - job.end_time > LINGER)

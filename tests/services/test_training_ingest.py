@@ -186,6 +186,17 @@ def test_a_run_is_read_for_a_while_after_its_end_and_then_never(site: Site) -> N
     assert site.turn().jobs == 0
 
 
+def test_one_that_has_ended_does_not_hold_up_those_that_run(site: Site) -> None:
+    job = site.job()
+    folder = site.folder(job)
+    folder.event(site.now, "end", code=0, action="exit", reason="", step=5)
+    site.turn()
+    site.change(job, active=False, state="COMPLETED", end_time=site.now)
+    site.turn()
+    [row] = site.rows(tm.TrainingFollow)
+    assert (row.due_at - site.now).total_seconds() == training.SLOWEST_SECONDS
+
+
 def test_a_job_that_came_and_went_between_two_polls_is_read_too(site: Site) -> None:
     job = site.job(state="COMPLETED", end_time=b.NOW + SECOND)
     site.folder(job).event(b.NOW, "done", step=5)
