@@ -226,6 +226,23 @@ def test_the_list_and_its_page_say_what_it_is(site: Site, filled: Fill) -> None:
     assert "Smoke job of train" in job
 
 
+def test_the_box_asks_on_until_the_long_job_is_cancelled(site: Site, filled: Fill) -> None:
+    browser = site.signed_in()
+    page = press(browser, filled(**one(), then_long="true")).text
+    end(site, "FAILED", 1)
+    tell(site, TOLD | {"ok": False, "text": "no step was made"})
+    form = filled(**one(), smoke=hidden(page, "smoke"))
+    assert 'hx-trigger="every 3s"' in box(browser.post("/submit/preview", form).text)
+    (long,) = [job for job in site.broker.jobs.values() if job.request.name == "train"]
+    site.broker.cancel(long.job_id, user="nlp-1")
+    site.broker.advance(5)
+    site.look()
+    said = box(browser.post("/submit/preview", form).text)
+    assert "hx-trigger" not in said
+    assert "starts when this one has passed" not in said
+    assert "not eligible yet" not in browser.get("/jobs").text
+
+
 def test_earlier_forms_are_those_of_jobs_not_of_smoke_jobs(site: Site, filled: Fill) -> None:
     browser = site.signed_in()
     press(browser, filled(**one()))

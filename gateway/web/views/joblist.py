@@ -232,7 +232,7 @@ def _time(job: JobRow, now: datetime) -> tuple[str, list[Share]]:
     if job.start_time is None or found.run_time is None:
         waited = found.waiting_so_far or found.gave_up_after
         if waited is None:
-            return gettext("not eligible yet"), []
+            return gettext("not eligible yet") if job.active else "–", []
         return gettext("waits %(time)s", time=duration(waited)) if job.active else gettext(
             "gave up after %(time)s", time=duration(waited)
         ), []

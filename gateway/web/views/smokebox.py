@@ -70,6 +70,8 @@ def view(carried: str, ask: Ask) -> SmokeView | None:
     if found is None:
         return None
     word, mark, text, waits = _verdict(found)
+    # The long job of one that failed is cancelled some seconds later: the box says so then.
+    waits = waits or (mark == "failed" and found.after is not None and not found.after.is_over)
     with deps().read() as session:
         held = costs.of_submission(session, found.submission_id)
     page = url_for("jobs.show", job_id=found.job_id) if found.job_id is not None else ""
