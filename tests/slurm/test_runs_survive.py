@@ -135,8 +135,9 @@ class Run:
         self.until(lambda: self.steps() > first)
 
     def until_waiting(self) -> None:
-        """Until it is back in the queue; then let it start at once, not when Slurm would."""
-        self.until(lambda: self.person.show(self.job)["JobState"] == "PENDING")
+        """Until it is back in the queue; then let it start at once, not when Slurm would. A node
+        that is down may take long to give it back."""
+        self.until(lambda: self.person.show(self.job)["JobState"] == "PENDING", 120)
         self.start_now()
 
     def start_now(self) -> None:
