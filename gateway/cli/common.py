@@ -31,7 +31,10 @@ REFUSALS = {
     "password_too_long": "The password is too long: at most {longest} characters.",
     "last_administrator": "This is the last administrator: make another person one first.",
     "no_such_template": "There is no such template. There are: {known}.",
+    "no_such_environment": "There is no such environment. There are: {known}. Or give the path of "
+    "a virtual environment.",
     "no_such_name": "{name} is nothing that can be set. There are: {known}.",
+    "plan_percent": "A share of the peak, at most 1: {percent} % is {share}.",
     "person_disabled": "This person is disabled: `sluice user enable` first.",
 }
 

@@ -129,4 +129,4 @@ def _environments(found: Settings) -> Iterator[Finding]:
     except BadConfiguration as error:
         yield Finding(str(error), f"mend {found.environments_file}")
         return
-    yield Finding(f"{len(listed)} environments")
+    yield Finding("1 environment" if len(listed) == 1 else f"{len(listed)} environments")

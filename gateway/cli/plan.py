@@ -118,12 +118,19 @@ def plan(
     Nothing is asked of Slurm. Costs are by the price list of this site, where it has one.
     """
     with _in_words():
+        _check_share(asked["mfu"])
         ask = Ask(**asked, budget=_amount("budget", budget))
         typed = _typed(price, package_off, spot_off)
         found = _plan(ask, resource=resource, typed=typed)
     currency = settings().currency
     shown = [] if as_json else lines(found, currency, explain=explain)
     put(facts(found, currency) if as_json else None, shown, as_json=as_json)
+
+
+def _check_share(mfu: float | None) -> None:
+    """A share of 2 and more is a percentage; from 1 on the planner refuses it anyway."""
+    if mfu is not None and 2 <= mfu <= 100:
+        raise Refused("plan_percent", field="mfu", percent=f"{mfu:g}", share=f"{mfu / 100:g}")
 
 
 def _plan(ask: Ask, *, resource: str | None, typed: tuple[Rate, ...]) -> Plan:

@@ -76,6 +76,8 @@ def render_by_hand(
     fixed = {"working_directory": folder} | {n: v for n, v in typed.items() if n in _FIXED}
     if environment.startswith("/"):
         values, environment = values | {"environment_path": environment}, OWN_ENVIRONMENT
+    elif environment not in (there := [one.name for one in environments]):
+        raise Refused("no_such_environment", field="environment", known=", ".join(there))
     return draft(
         replace(fresh, values=values, environment=environment, **fixed),
         viewer=Viewer(0, 0, user, user, user, Role.RESEARCHER, (), ()),

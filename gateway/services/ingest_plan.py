@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.core.identity import Stint, is_requeue_of, token_in
 from gateway.core.states import JobState, parse_state, used_nodes
-from gateway.services import ingest_new, link
+from gateway.services import ingest_new, link, requeues
 from gateway.services.poll_plan import Sighting, stint_of_row
 from gateway.store import jobs, new_jobs, squeezed
 from gateway.store.jobs import FACTS, PLACE, KnownJob
@@ -141,12 +141,15 @@ def _tell(session: "Session", job: KnownJob, record: m.RunRecord) -> int:
         changes |= _newest(job, record)
     if not changes:
         return 0
+    requeue = requeues.requeue_in(job, changes, seen_at=record.submit_time)
     facts = list(job.facts)
     for name, value in changes.items():
         if name in PLACE:
             facts[PLACE[name]] = value
     job.facts = tuple(facts)
     jobs.change(session, [{"id": job.id, **changes}])
+    if requeue is not None:
+        requeues.tell(session, [requeue])
     return 1
 
 

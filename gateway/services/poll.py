@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
-from gateway.services import link, poll_plan
+from gateway.services import link, poll_plan, requeues
 from gateway.services.poll_plan import Plan
 from gateway.store import jobs, polls, snapshot, submissions
 from gateway.store.uow import Begin
@@ -158,8 +158,10 @@ def _among(seen: link.Seen, tokens: set[str]) -> link.Seen:
 
 def _change(begin: Begin, plan: Plan, *, now: datetime) -> int:
     for part in chunks(plan.changed, _ROWS):
+        ids = {row["id"] for row in part}
         with begin() as session:
             jobs.change(session, [row | {"seen_at": now} for row in part])
+            requeues.tell(session, [one for one in plan.requeues if one.job_id in ids])
     return len(plan.changed)
 
 

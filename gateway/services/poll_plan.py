@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.core.identity import Stint, is_requeue_of, token_in
 from gateway.core.states import JobState, parse_state
+from gateway.services.requeues import Requeue, requeue_in
 from gateway.store.jobs import FACTS, PLACE, KnownJob
 from gateway.wire import messages as m
 
@@ -27,6 +28,7 @@ class Plan:
     changed: list[dict[str, Any]] = field(default_factory=list)
     missing: list[KnownJob] = field(default_factory=list)
     ended: int = 0
+    requeues: list[Requeue] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ def make(queue: m.Queue, known: Sequence[KnownJob]) -> Plan:
         present.add(row.id)
         if changes := differences(row, facts):
             plan.changed.append({"id": row.id, **changes})
+            if requeue := requeue_in(row, changes, seen_at=queue.taken_at):
+                plan.requeues.append(requeue)
             plan.ended += changes.get("active") is False
     plan.missing = [job for job in known if job.get("active") and job.id not in present]
     return plan

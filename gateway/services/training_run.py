@@ -15,7 +15,7 @@ from gateway.core.credits import Credits
 from gateway.core.goodput import Goodput, Mark, RunSigns
 from gateway.core.mfu import Model, model_of
 from gateway.core.training.checkpoints import Checkpoint, checkpoints
-from gateway.core.training.lines import Event
+from gateway.core.training.lines import DONE_ALREADY, Event
 from gateway.core.training.sums import Point
 from gateway.services import costs
 from gateway.store.queries import job as jobs
@@ -66,7 +66,8 @@ class Cost:
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
     """`name` is what was typed for the run. `events` and `points` are those of the one job that
-    was asked for, `checkpoints` those of all."""
+    was asked for, `checkpoints` those of all. `done_by`: the last job before it that told the
+    run's end."""
 
     name: str | None
     jobs: tuple[JobRow, ...]
@@ -78,6 +79,13 @@ class TrainingRun:
     checkpoints: tuple[Checkpoint, ...]
     events: tuple[Event, ...]
     points: tuple[Point, ...]
+    done_by: JobRow | None
+
+    @property
+    def is_done_already(self) -> bool:
+        """The job that was asked for found the run done, and trained nothing."""
+        began = any(event.kind in {"start", "done"} for event in self.events)
+        return not began and any(e.facts.get("reason") == DONE_ALREADY for e in self.events)
 
     @property
     def waited(self) -> timedelta:
@@ -129,7 +137,18 @@ def training_run(session: "Session", job_id: int, *, viewer: Viewer, now: dateti
         checkpoints=tuple(checkpoints(all_events)),
         events=tuple(told[job_id]),
         points=tuple(points[job_id]),
+        done_by=_done_by([one.row for one in linked], told, before=job_id),
     )
+
+
+def _done_by(
+    rows: Sequence[JobRow], told: Mapping[int, Sequence[Event]], *, before: int
+) -> JobRow | None:
+    earlier = rows[: [row.id for row in rows].index(before)]
+    for row in reversed(earlier):
+        if any(event.kind == "done" for event in told[row.id]):
+            return row
+    return None
 
 
 @dataclass(frozen=True, slots=True)

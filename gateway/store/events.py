@@ -1,5 +1,6 @@
 """Events: who did what to a job, what Slurm said, and how a submission came about."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -8,8 +9,10 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from gateway.store.models import Event, table_of
+from gateway.store.upsert import chunks
 
 _INSERT = insert(table_of(Event))
+_IDS = 500  # a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,19 @@ def first(session: Session, submission_id: int, kind: str) -> datetime | None:
         Event.submission_id == submission_id, Event.kind == kind
     )
     return session.scalar(query)
+
+
+def restarts_told(session: Session, job_ids: Sequence[int]) -> set[tuple[int, int]]:
+    """Jobs and numbers of the restarts that stand in their histories."""
+    query = select(Event.job_id, Event.detail)
+    return {
+        (job_id, detail.get("restart", 0))
+        for part in chunks(job_ids, _IDS)
+        for job_id, detail in session.execute(
+            query.where(Event.kind == "requeued", Event.job_id.in_(part))
+        )
+        if job_id is not None
+    }
 
 
 def _last(session: Session, submission_id: int, kind: str) -> tuple[int, datetime] | None:

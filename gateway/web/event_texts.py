@@ -23,6 +23,7 @@ EVENT_TEXTS = {
     "hold": _l("Hold"),
     "release": _l("Release"),
     "requeue": _l("Requeue"),
+    "requeued": _l("Back in the queue, to start again"),
     "set_time_limit": _l("Change of the time limit"),
     "gate_held": _l("Held until the group can pay for it"),
     "gate_released": _l("Let through: the group can pay for it"),
@@ -42,6 +43,9 @@ def event_text(kind: str, detail: Mapping[str, object]) -> str:
     minutes = detail.get("minutes")
     if isinstance(minutes, int):
         text = gettext("%(what)s to %(time)s", what=text, time=minutes_words(minutes))
+    restart = detail.get("restart")
+    if isinstance(restart, int):
+        text = gettext("%(what)s (restart %(number)s)", what=text, number=restart)
     outcome = str(detail.get("outcome") or detail.get("code") or "")
     if kind in _ACTS and outcome == "done":
         return text

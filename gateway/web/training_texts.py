@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from gateway.core.goodput import Use
-from gateway.core.training.lines import Event
+from gateway.core.training.lines import DONE_ALREADY, Event
 from gateway.core.training.stalls import OnStall
 from gateway.web.show import plain, seconds_text, short, size_text
 from gateway.web.texts import Lazy, gettext
@@ -111,6 +111,8 @@ _REASONS: Mapping[str, Lazy] = {
     "stall": _l("it stalled"),
 }
 
+_OUR_REASONS = frozenset({*_REASONS, DONE_ALREADY})
+
 _PLAIN: Mapping[str, Lazy] = {
     "save_begin": _l("Saving step %(step)s"),
     "save_failed": _l("Saving step %(step)s failed"),
@@ -151,6 +153,8 @@ def told_text(event: Event) -> str:
             return stall_text(event)
         case "smoke":
             return _smoke(event)
+        case "end" if event.facts.get("reason") == DONE_ALREADY:
+            return gettext("This run was done already: nothing was trained")
         case "end":
             text = _ACTIONS.get(str(event.facts.get("action")), _ACTIONS["exit"])
             return text % {"code": event.facts.get("code", "?")}
@@ -170,7 +174,7 @@ def own_words(event: Event) -> str:
     """What its files say in their own words: for their owner."""
     names = ("error", "text", "place", "path", "resume_path", "reason")
     found = [str(event.facts[name]) for name in names if event.facts.get(name)]
-    return plain(" · ".join(word for word in found if word not in _REASONS))
+    return plain(" · ".join(word for word in found if word not in _OUR_REASONS))
 
 
 def moment_of(at: float) -> datetime:

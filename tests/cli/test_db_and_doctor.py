@@ -82,6 +82,7 @@ def test_the_doctor_says_so_when_all_is_well(home: Path, monkeypatch: pytest.Mon
         monkeypatch.setenv("SLUICE_BROKER_SOCKET", "broker.sock")
         code, said = out("doctor")
 
+    assert "1 environment\n" in said
     assert "WRONG" not in said
     assert code == 0
 

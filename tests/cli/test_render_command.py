@@ -85,7 +85,7 @@ def test_an_environment_is_one_of_the_list_or_a_path(home):
     assert ". /my/venv/bin/activate" in render("-t", "ddp", "--environment", "/my/venv").stdout
     gone = render("-t", "ddp", "--environment", "gone")
     assert gone.exit_code == 1
-    assert "environment: " in gone.stderr
+    assert "There is no such environment. There are: none, torch." in gone.stderr
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,23 @@ def test_a_preempted_run_does_not_end_a_job_that_may_be_queued_again(begin):
     assert (site.jobs()[0].state, site.jobs()[0].restarts) == ("PENDING", 1)
 
 
+def test_a_requeue_that_accounting_saw_first_is_told_once(begin):
+    site = portal(begin)
+    site.submit()
+    site.broker.advance(5)
+    site.poll()
+    first = site.jobs()[0].submit_time
+    runs = (
+        record(1, state="PREEMPTED", submit_time=first, end_time=site.now),
+        record(1, state="RUNNING", submit_time=site.now, restarts=1, end_time=None),
+    )
+    put(begin, *runs)
+    put(begin, *runs)
+    with begin() as session:
+        (told,) = session.scalars(select(t.Event).where(t.Event.kind == "requeued"))
+        assert (told.detail, told.at) == ({"restart": 1}, site.now)
+
+
 def test_a_preempted_run_alone_does_not_end_a_job_that_the_queue_has(begin):
     site = portal(begin)
     site.submit()

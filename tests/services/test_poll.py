@@ -7,8 +7,9 @@ from sqlalchemy import select
 
 from gateway.errors import BrokerSilent
 from gateway.services import link, poll_plan
+from gateway.services import requeues as told_requeues
+from gateway.store import jobs, polls
 from gateway.store import models as t
-from gateway.store import polls
 from gateway.testing import builders as b
 from gateway.testing.portal import CLUSTER, ask, portal
 from gateway.wire import messages as m
@@ -50,6 +51,13 @@ def queue_job(job_id=7, **values):
 def shows(site, *jobs):
     """Let the queue be just this."""
     site.broker.queue = lambda: m.Queue(jobs, site.now)
+
+
+def requeues(begin):
+    """The numbers of the restarts that stand in the histories of all jobs."""
+    with begin() as session:
+        query = select(t.Event.detail).where(t.Event.kind == "requeued").order_by(t.Event.id)
+        return [detail["restart"] for detail in session.scalars(query)]
 
 
 def hides(site):
@@ -183,6 +191,39 @@ def test_a_requeue_seen_while_its_old_run_completes_is_one_job(begin):
     site.poll()
     (job,) = site.jobs()
     assert (job.state, job.restarts) == ("PENDING", 1)
+    assert requeues(begin) == [1]
+
+
+def test_each_requeue_is_told_once_in_the_jobs_history(begin):
+    site = portal(begin)
+    site.submit()
+    for count in (1, 2):
+        site.broker.advance(600)
+        site.poll()
+        site.broker.preempt(1)
+        for _ in range(2):
+            site.poll()
+            site.ingest()
+        assert requeues(begin) == list(range(1, count + 1))
+    with begin() as session:
+        last = session.scalars(select(t.Event).where(t.Event.kind == "requeued")).all()[-1]
+    assert last.at == site.jobs()[0].last_submit_time
+
+
+def test_a_poll_that_was_compared_before_accounting_told_the_requeue_tells_it_not_again(begin):
+    site = portal(begin)
+    running = queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1")
+    shows(site, running)
+    site.poll()
+    again = queue_job(submit_time=b.NOW + timedelta(minutes=1), restarts=1)
+    with begin() as session:
+        known = jobs.by_slurm_ids(session, CLUSTER, [running.job_id])
+    plan = poll_plan.make(m.Queue((again,), b.NOW + timedelta(minutes=2)), known)
+    (requeue,) = plan.requeues
+    for _ in range(2):
+        with begin() as session:
+            told_requeues.tell(session, [requeue])
+    assert requeues(begin) == [1]
 
 
 def test_a_job_cancelled_while_it_waited_never_started(begin):

@@ -1,5 +1,6 @@
 """Before the program starts: whose folder, which data, which checkpoint."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from node_runs import Run, content
 
-from sluice_train.node.prepare import Refused, check_datasets
+from sluice_train.node.prepare import DONE_ALREADY, Refused, check_datasets
 
 
 @pytest.fixture
@@ -65,6 +66,18 @@ def test_a_run_that_is_done_ends_with_10_after_it_uploaded_what_was_missing(run:
     prepared = run.verb("prepare")
     assert (prepared.stdout, prepared.returncode) == ("", 10)
     assert content(run.home / "second/night" / saved.name) == content(saved)
+
+
+@pytest.mark.parametrize(
+    ("done", "step"), [('{"step": 500}', 500), ("{}", None), ("[5", None), ("[5]", None)]
+)
+def test_a_run_that_is_done_tells_the_portal_so(run: Run, done: str, step: int | None) -> None:
+    run.folder.path.mkdir(parents=True, exist_ok=True)
+    run.folder.done.write_text(done)
+    assert run.verb("prepare").returncode == 10
+    (told,) = map(json.loads, run.folder.events.read_text().splitlines())
+    assert (told["kind"], told["action"], told["code"]) == ("end", "exit", 0)
+    assert (told["reason"], told["step"]) == (DONE_ALREADY, step)
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED"])

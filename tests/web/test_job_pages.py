@@ -309,3 +309,12 @@ def test_a_job_that_slurm_no_longer_speaks_of_is_not_said_to_wait(
     assert sentence in page
     assert "That takes a few seconds" not in page
     assert "Cancel the job" not in page
+
+
+def test_a_requeue_is_told_with_its_number_in_both_languages(site: Site) -> None:
+    job = b.add_job(site.begin, user="nlp-1", restarts=2)
+    b.add_event(site.begin, "requeued", job_id=job, detail={"restart": 2})
+    browser = site.signed_in()
+    assert "Back in the queue, to start again (restart 2)" in browser.get(f"/jobs/{job}").text
+    browser.post("/language", {"language": "zh_Hans", "next": "/"})
+    assert "已重新排队，将再次启动（第 2 次重启）" in browser.get(f"/jobs/{job}").text

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from gateway.core.training.lines import DONE_ALREADY
 from gateway.services import training
 from gateway.store import models as t
 from gateway.testing import builders as b
@@ -174,6 +175,28 @@ def test_a_job_that_tells_nothing_says_how_it_could(site: Site, job: tuple[int, 
     page = site.signed_in().get(f"/jobs/{job[0]}").text
     assert "sluice_train" in page
     assert 'id="whole-run"' not in page
+
+
+def test_a_job_of_a_run_that_was_done_says_so_and_names_the_job_that_did_it(site: Site) -> None:
+    now = site.broker.now
+    first, again = (
+        add_portal_job(site.begin, "nlp-1", run="night", submit_time=at, start_time=at)
+        for at in (now - timedelta(hours=2), now)
+    )
+    folder = run_folder(site.begin, site.broker.files, first, "night")
+    folder.event(now - timedelta(hours=1), "saved", step=9, path="/d/step-000000009", bytes=5)
+    folder.event(now - timedelta(hours=1), "done", step=9)
+    late = run_folder(site.begin, site.broker.files, again, "night")
+    late.event(site.broker.now, "end", code=0, action="exit", reason=DONE_ALREADY, step=9)
+    read(site)
+    page = site.signed_in().get(f"/jobs/{again}").text
+    note = page.split('id="done-already">')[1].split("</p>")[0]
+    assert "This run was done already: nothing was trained" in note
+    assert f'href="/jobs/{first}"' in note
+    assert "The script ended with code" not in page
+    assert "Five lines" not in page
+    assert "a restart takes this one" not in page
+    assert 'id="done-already"' not in site.signed_in().get(f"/jobs/{first}").text
 
 
 def test_a_page_that_is_open_when_the_job_begins_to_tell_shows_it(

@@ -18,6 +18,8 @@ _MOST_COUNT = 2**40  # tokens of one line; sums of millions of lines still fit a
 
 SIGNS = ("ranks", "steps", "log", "cards")
 RULES = ("nothing", "hold", "requeue")
+# The reason of an `end` that `prepare` tells of a run which had DONE before this job.
+DONE_ALREADY = "this run is done already"
 _ACTIONS = ("exit", "requeue", "requeuehold", "wait")
 
 # Each kind of event, and the facts that are kept of it.

@@ -143,6 +143,8 @@ class TrainView:
     nodes: list[NodeView]
     checkpoints: list[CheckpointView]
     gone: int
+    is_done_already: bool
+    done_by: OtherJob | None
     events: list[ToldView]
 
     @property
@@ -200,6 +202,7 @@ def _view(
     own = page.rights.read_files
     there = [one for one in run.checkpoints if one.is_there]
     told = [event for event in run.events if event.kind not in _UNTOLD]
+    is_done = run.is_done_already or any(event.kind == "done" for event in told)
     return TrainView(
         name=run.name,
         jobs=[_other(job, page.job.id) for job in reversed(run.jobs)],
@@ -217,8 +220,10 @@ def _view(
         figures=drawn[0],
         charts=drawn[1],
         nodes=[_node(node) for node in nodes],
-        checkpoints=_checkpoints(there, own=own, is_done=any(e.kind == "done" for e in told)),
+        checkpoints=_checkpoints(there, own=own, is_done=is_done),
         gone=len(run.checkpoints) - len(there),
+        is_done_already=run.is_done_already,
+        done_by=_other(run.done_by, page.job.id) if run.done_by else None,
         events=[_told(event, own=own) for event in reversed(told[-MOST_EVENTS:])],
     )
 
