@@ -23,6 +23,7 @@ ENDED = frozenset(
     }
 )
 _UNREADABLE = "\ufffd"
+_NO_TASK = str(0xFFFFFFFE)  # what Slurm puts for %a while the record stands for many tasks
 
 
 def queue_job(job: Any, user_name: Callable[[int], str]) -> m.QueueJob:
@@ -59,7 +60,7 @@ def queue_job(job: Any, user_name: Callable[[int], str]) -> m.QueueJob:
         exit_code=int(job.exit_code) if state in ENDED else None,
         exit_signal=int(job.exit_code_signal) or None if state in ENDED else None,
         working_directory=_text(job, "working_directory") or "",
-        output=_text(job, "standard_output") or None,
+        output=_output(job, stands_for_many=array_id is not None and task is None),
         comment=_text(job, "comment"),
         array_job_id=array_id,
         array_task=task,
@@ -152,6 +153,14 @@ def _array(job: Any) -> tuple[int | None, int | None, int | None]:
         return array_id, None, parse_array(waiting).count
     except ValueError:
         return array_id, None, None
+
+
+def _output(job: Any, *, stands_for_many: bool) -> str | None:
+    path = _text(job, "standard_output") or None
+    if path is None or not stands_for_many:
+        return path
+    folder, slash, name = path.rpartition("/")
+    return folder + slash + name.replace(_NO_TASK, "%a")
 
 
 def _node_gpus(gres: Any) -> tuple[int, str | None]:

@@ -1,6 +1,7 @@
 """Job arrays: one record of Slurm may stand for many tasks, as in `60-89,91-94,96-98%10`."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 _PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
@@ -43,6 +44,31 @@ def parse_array(text: str) -> ArrayTasks:
     if limit and throttle is None and not cut:
         raise ValueError(f"no throttle: {text!r}")
     return ArrayTasks(at_least=total, complete=complete, throttle=throttle or None)
+
+
+def tasks_of(text: str, *, most: int) -> frozenset[int]:
+    """The numbers of a whole task list; none of one that was cut or is longer than `most`."""
+    count = parse_array(text).count
+    if count is None or count > most:
+        return frozenset()
+    numbers: set[int] = set()
+    for part in text.partition("%")[0].split(","):
+        found = _PART.fullmatch(part.strip())
+        assert found is not None  # parse_array has read it
+        first, last, step = found.groups()
+        numbers.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return frozenset(numbers)
+
+
+def ranges(tasks: Collection[int]) -> str:
+    """As Slurm writes them: `1,5-20`."""
+    pieces: list[list[int]] = []
+    for task in sorted(tasks):
+        if pieces and pieces[-1][1] == task - 1:
+            pieces[-1][1] = task
+        else:
+            pieces.append([task, task])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in pieces)
 
 
 def _tasks(part: str) -> int:

@@ -54,7 +54,7 @@ def accepted_row(
         "gpu_type": request.gpu_type,
         "restarts": 0,
         "working_directory": request.working_directory,
-        "output": output_path(accepted.output or request.output, accepted.job_id, request),
+        "output": output_path(_output(accepted, request), accepted.job_id, request),
         "token": request.token,
         **_of_array(accepted, request),
     }
@@ -65,6 +65,11 @@ def _of_array(accepted: m.AcceptedJob, request: m.SubmitRequest) -> dict[str, An
         return {}
     tasks = parse_array(request.array).at_least
     return {"array_job_id": accepted.job_id, "array_tasks": tasks}
+
+
+def _output(accepted: m.AcceptedJob, request: m.SubmitRequest) -> str:
+    """Of an array the answer may be one task's path; the row stands for all of them."""
+    return request.output if request.array is not None else accepted.output or request.output
 
 
 def output_path(pattern: str, job_id: int, request: m.SubmitRequest) -> str:

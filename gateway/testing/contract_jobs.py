@@ -64,6 +64,7 @@ class SubmitContract(Steps):
         waiting = find_job(site.broker, job.job_id)
         assert waiting is not None
         assert (waiting.state, waiting.array_tasks, waiting.array_task) == ("PENDING", 1, None)
+        assert waiting.output == output.replace("%A", str(job.job_id))  # no task's number yet
         running = self._running(site, job)
         assert sorted(one.array_task or 0 for one in running) == [0, 1]
         assert {one.output for one in running} == {

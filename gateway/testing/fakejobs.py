@@ -234,7 +234,7 @@ def queue_job(job: FakeJob, tasks: int | None = None) -> m.QueueJob:
         exit_code=job.exit_code if job.ended else None,
         exit_signal=job.exit_signal if job.ended else None,
         working_directory=wanted.working_directory,
-        output=output_path(job),
+        output=output_path(job, stands_for_many=tasks is not None),
         comment=f"sluice:{wanted.token}",
         array_job_id=job.array_job_id,
         array_task=job.array_task if tasks is None else None,
@@ -242,10 +242,11 @@ def queue_job(job: FakeJob, tasks: int | None = None) -> m.QueueJob:
     )
 
 
-def output_path(job: FakeJob) -> str:
+def output_path(job: FakeJob, *, stands_for_many: bool = False) -> str:
     path = job.request.output.replace("%j", str(job.job_id)).replace("%x", job.request.name)
     if job.array_job_id is not None:
-        path = path.replace("%A", str(job.array_job_id)).replace("%a", str(job.array_task))
+        path = path.replace("%A", str(job.array_job_id))
+        path = path if stands_for_many else path.replace("%a", str(job.array_task))
     return path if path.startswith("/") else f"{job.request.working_directory}/{path}"
 
 

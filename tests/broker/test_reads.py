@@ -153,3 +153,12 @@ def test_a_node_and_its_partition():
     assert (read_part.max_time_minutes, read_part.max_nodes) == (None, None)
     assert (read_part.allow_accounts, read_part.deny_accounts) == ((), ())
     assert (read_part.allow_qos, read_part.gpu_types) == (("normal", "spot"), ("a100",))
+
+
+def test_the_output_of_a_record_for_many_tasks_has_no_task_in_its_name():
+    name = "/home/nlp-1/sweep-2_4294967294.out"
+    many = read(array_id=2, array_tasks_waiting="0-2%2", standard_output=name)
+    assert many.output == "/home/nlp-1/sweep-2_%a.out"
+    one = read(array_id=2, array_task_id=1, standard_output="/home/nlp-1/sweep-2_1.out")
+    assert one.output == "/home/nlp-1/sweep-2_1.out"
+    assert read(standard_output=name).output == name

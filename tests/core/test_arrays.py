@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.core.arrays import ArrayTasks, array_text, parse_array
+from gateway.core.arrays import ArrayTasks, array_text, parse_array, ranges, tasks_of
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,10 @@ def test_a_cut_text_gives_a_lower_bound_and_no_count():
 def test_what_is_no_task_list_is_refused(text):
     with pytest.raises(ValueError, match="no "):
         parse_array(text)
+
+
+def test_the_tasks_of_a_list_are_its_numbers_and_are_written_as_ranges():
+    assert tasks_of("1,4-10:3,12-13%2", most=20) == {1, 4, 7, 10, 12, 13}
+    assert ranges(tasks_of("0-20%2", most=21) - {0, 1, 7}) == "2-6,8-20"
+    assert ranges({3}) == "3"
+    assert tasks_of("0-20%2", most=20) == tasks_of("1,3,...", most=20) == frozenset()

@@ -45,12 +45,14 @@ class SubmissionRow:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionDetail:
-    """With what loads the form again (`ask`), and the script as it was sent."""
+    """With what loads the form again (`ask`), the script as it was sent, and the task list of
+    an array."""
 
     row: SubmissionRow
     ask: Mapping[str, Any]
     script: str
     sent_at: datetime | None
+    array: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,13 @@ def _detail(session: Session, found: Job | None) -> JobDetail | None:
 def _submission_detail(found: Submission | Row[Any] | None) -> SubmissionDetail | None:
     if found is None:
         return None
-    return SubmissionDetail(_submission_row(found), found.ask, found.script, found.sent_at)
+    return SubmissionDetail(
+        row=_submission_row(found),
+        ask=found.ask,
+        script=found.script,
+        sent_at=found.sent_at,
+        array=found.request.get("array"),
+    )
 
 
 def _submission_row(one: Submission | Row[Any]) -> SubmissionRow:

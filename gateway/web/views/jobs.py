@@ -27,7 +27,7 @@ from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.formbase import Posted
 from gateway.web.messages import error_sentence
-from gateway.web.views import acting, joblist, jobview, outputs, statewords, trainview
+from gateway.web.views import acting, arrayview, joblist, jobview, outputs, statewords, trainview
 from gateway.web.views.freshness import fresh
 from gateway.web.views.listview import ListView, waiting_lines
 
@@ -58,6 +58,7 @@ def show(job_id: int) -> ResponseReturnValue:
         detail=page.detail,
         chunk=first,
         train=trainview.build(page),
+        tasks=arrayview.build(page),
     )
 
 
@@ -66,7 +67,13 @@ def show(job_id: int) -> ResponseReturnValue:
 def state(job_id: int) -> ResponseReturnValue:
     """What a start or an end changes, in one answer."""
     page = jobview.build(job_id)
-    return render_template("fragments/job_live.html", page=page, job=page.job, detail=page.detail)
+    return render_template(
+        "fragments/job_live.html",
+        page=page,
+        job=page.job,
+        detail=page.detail,
+        tasks=arrayview.build(page),
+    )
 
 
 @bp.get("/<int:job_id>/training")
