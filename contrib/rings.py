@@ -36,7 +36,14 @@ FAST = ("core", "wire", "services", "web", "contract", "broker", "worker", "cli"
 # What must hold on PostgreSQL too: two writers see each other by locks of rows there.
 MONEY = tuple(
     f"tests/services/test_{name}.py"
-    for name in ("holds", "settle", "money_faults", "ledger_properties")
+    for name in (
+        "array_jobs",
+        "holds",
+        "ledger_properties",
+        "money_faults",
+        "settle",
+        "smoke_jobs",
+    )
 )
 
 # What the planner says, against training and against DeepSpeed's own estimates.
@@ -67,7 +74,7 @@ RINGS = (
         ),
         budget_seconds=400,
     ),
-    Ring("slurm", (_pytest("tests/slurm"),), budget_seconds=1500, needs_root=True),
+    Ring("slurm", (_pytest("tests/slurm"),), budget_seconds=2100, needs_root=True),
     Ring(
         "torch",
         (
