@@ -95,4 +95,6 @@ def test_a_smoke_job_says_on_the_form_that_the_job_would_run(sign_in: SignIn, fo
     box = page.locator("#smoke")
     expect(box).to_be_visible(timeout=SOON_MS)
     expect(box.locator(".state")).to_contain_text("passed", timeout=SOON_MS)
+    # What the run told of itself comes a little later than its end.
+    expect(box.locator(".facts")).to_contain_text("s", timeout=SOON_MS)
     shoot(page, "smoke")

@@ -228,7 +228,9 @@ def test_a_node_that_fails_gives_the_run_to_another(run: Run) -> None:
     run.until(lambda: run.events("saved"))
     node = run.person.show(run.job)["NodeList"]
     cluster = run.person.cluster
-    cluster.run(["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"])
+    # Drained first: its slurmd lives, and would have it back in service with its next message.
+    for state in ("DRAIN", "DOWN"):
+        cluster.run(["scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=test"])
     try:
         run.until_waiting()
         run.until_training(2)
