@@ -31,6 +31,9 @@ def _pytest(*arguments: str) -> tuple[str, ...]:
     return (str(BIN / "python"), "-m", "pytest", *arguments)
 
 
+# On a real cluster, once (docs/adr/0017); -rR names what needed it.
+AGAIN = ("--reruns=1", "-rR")
+
 FAST = ("core", "wire", "services", "web", "contract", "broker", "worker", "cli", "train", "guards")
 
 # What must hold on PostgreSQL too: two writers see each other by locks of rows there.
@@ -74,7 +77,7 @@ RINGS = (
         ),
         budget_seconds=400,
     ),
-    Ring("slurm", (_pytest("tests/slurm"),), budget_seconds=2100, needs_root=True),
+    Ring("slurm", (_pytest("tests/slurm", *AGAIN),), budget_seconds=2100, needs_root=True),
     Ring(
         "torch",
         (
@@ -84,7 +87,7 @@ RINGS = (
         budget_seconds=600,
         needs_root=True,
     ),
-    Ring("browser", (_pytest("tests/browser"),), budget_seconds=600, needs_root=True),
+    Ring("browser", (_pytest("tests/browser", *AGAIN),), budget_seconds=600, needs_root=True),
 )
 
 
