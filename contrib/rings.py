@@ -67,7 +67,7 @@ RINGS = (
     Ring(
         "fast",
         (_pytest(*(f"tests/{part}" for part in FAST if (ROOT / "tests" / part).is_dir())),),
-        budget_seconds=500,
+        budget_seconds=900,
     ),
     Ring(
         "store",
