@@ -108,12 +108,27 @@ def _passes(error: DBAPIError) -> bool:
     return str(sqlstate).startswith(_POSTGRES_PASSES)
 
 
+def _keep_a_log(cursor: Any) -> None:
+    """WAL. SQLite does not wait for another process that makes the same change at this moment."""
+    ends = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+            if not busy or time.monotonic() > ends:
+                raise
+            time.sleep(ASK_AGAIN_SECONDS)
+        else:
+            return
+
+
 def _tune_sqlite(connection: Any, _record: Any) -> None:
     # The driver's own implicit BEGIN is off: `begin` says when and how a transaction starts.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _keep_a_log(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
