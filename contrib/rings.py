@@ -31,7 +31,7 @@ def _pytest(*arguments: str) -> tuple[str, ...]:
     return (str(BIN / "python"), "-m", "pytest", *arguments)
 
 
-# On a real cluster, once (docs/adr/0017); -rR names what needed it.
+# Where a real cluster or a measurement is at work, once (docs/adr/0017); -rR names what needed it.
 AGAIN = ("--reruns=1", "-rR")
 
 FAST = ("core", "wire", "services", "web", "contract", "broker", "worker", "cli", "train", "guards")
@@ -82,7 +82,7 @@ RINGS = (
         "torch",
         (
             (str(BIN / "sluice"), "cluster", "torch", "--frameworks"),
-            ("env", f"PLANNER_TORCH_PYTHON={TORCH_PYTHON}", *_pytest(*MEASURED)),
+            ("env", f"PLANNER_TORCH_PYTHON={TORCH_PYTHON}", *_pytest(*MEASURED, *AGAIN)),
         ),
         budget_seconds=600,
         needs_root=True,
