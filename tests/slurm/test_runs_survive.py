@@ -47,6 +47,14 @@ run.finish()
 """
 
 
+WRONG_WORLD = """\
+import os
+os.environ["EXPECT_WORLD"] = "4"
+import sluice_train
+sluice_train.start()
+"""
+
+
 class Run:
     """One run of the person: its job, its folder, and what it has told."""
 
@@ -381,8 +389,9 @@ def test_a_cancelled_run_does_not_come_back(run: Run) -> None:
         (None, "2", "train.py"),
         ("import sluice_train\nsluice_train.start()\n", "77", "done"),
         ("raise SystemExit(9)\n", "9", "9"),
+        (WRONG_WORLD, "1", "given 4 ranks, and 1 met"),
     ],
-    ids=["no-script", "no-done", "fails"],
+    ids=["no-script", "no-done", "fails", "wrong-world"],
 )
 def test_a_run_that_cannot_be_called_done_fails(
     run: Run, text: str | None, code: str, word: str
