@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from torch_python import PYTHON, needs
 
 from gateway.core.planner.model import Dimensions, of_dimensions
 from gateway.core.planner.setup import Recompute, Setup
 from gateway.core.planner.strategies import Precision
 from gateway.testing.planner_samples import bare, on
+from gateway.testing.torch_python import PYTHON, needs
 
 SCRIPT = Path(__file__).with_name("measured_training.py")
 # Mostly state; half and half; mostly activations.

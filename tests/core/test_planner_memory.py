@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch_python import PYTHON, needs
 
 from gateway.core.planner import activations, verdict
 from gateway.core.planner.memory import Memory, memory
@@ -17,6 +16,7 @@ from gateway.core.planner.setup import Recompute
 from gateway.core.planner.strategies import NAMES, Precision
 from gateway.core.planner.verdict import Fit
 from gateway.testing.planner_samples import CARDS, TEN_BILLION, bare, model, on
+from gateway.testing.torch_python import PYTHON, needs
 
 GIB = 2**30
 ESTIMATES = Path(__file__).with_name("deepspeed_estimates.py")

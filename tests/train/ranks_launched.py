@@ -6,16 +6,14 @@ PLANNER_TORCH_PYTHON names a Python that has it.
 import os
 import socket
 import subprocess
-import sys
 import time
-from functools import cache
 from pathlib import Path
 
+from gateway.testing.torch_python import PYTHON
 from sluice_train.checkpoint import newest
 from sluice_train.files import lines
 
 LIBRARY = Path(__file__).resolve().parents[2] / "contrib" / "sluice_train"
-PYTHON = os.environ.get("PLANNER_TORCH_PYTHON", sys.executable)
 
 
 class Launches:
@@ -62,13 +60,6 @@ class Launches:
         for process in self._running:
             process.kill()
             process.communicate()
-
-
-@cache
-def has(module: str) -> bool:
-    """Whether the Python with torch has the module."""
-    found = subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False)
-    return found.returncode == 0
 
 
 def _free_port() -> int:

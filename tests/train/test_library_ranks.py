@@ -8,8 +8,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from ranks_launched import Launches, ended, has, wait_for_step
+from ranks_launched import Launches, ended, wait_for_step
 
+from gateway.testing.torch_python import needs
 from sluice_train.checkpoint import listed, move_incomplete, newest
 from sluice_train.files import lines
 
@@ -18,8 +19,7 @@ SCRIPT = Path(__file__).with_name("ranks_training.py")
 
 @pytest.fixture
 def launch(tmp_path):
-    if not has("torch"):
-        pytest.skip("torch is not installed")
+    needs("torch")
     launches = Launches(tmp_path)
     yield launches
     launches.end()

@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ranks_launched import Launches, ended, has, wait_for_step
+from ranks_launched import Launches, ended, wait_for_step
 
+from gateway.testing.torch_python import needs
 from sluice_train.checkpoint import newest
 from sluice_train.files import lines
 
@@ -18,8 +19,8 @@ GIVEN = {"HF_HUB_OFFLINE": "1", "ACCELERATE_USE_CPU": "true"}
 
 @pytest.fixture
 def launch(tmp_path):
-    if not has("accelerate") or not has("transformers"):
-        pytest.skip("transformers is not installed")
+    needs("accelerate")
+    needs("transformers")
     launches = Launches(tmp_path)
     yield launches
     launches.end()

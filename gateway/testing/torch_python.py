@@ -12,7 +12,8 @@ PYTHON = os.environ.get("PLANNER_TORCH_PYTHON", sys.executable)
 
 @cache
 def _has(module: str) -> bool:
-    found = subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False)
+    ask = [PYTHON, "-c", f"import {module}"]
+    found = subprocess.run(ask, capture_output=True, check=False)  # noqa: S603
     return found.returncode == 0
 
 
