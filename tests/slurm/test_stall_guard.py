@@ -3,11 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
-from person import HOME, Person
-from test_runs_survive import KIT, ONE, Run, froms
+from person import Person
+from test_runs_survive import TRAIN, Run, froms
 
 from gateway.core.manifest import Text
 from gateway.services.environments import Environment, EnvironmentKind
@@ -15,25 +14,13 @@ from gateway.services.environments import Environment, EnvironmentKind
 pytestmark = pytest.mark.slurm
 
 # Counts and saves; its first start hangs for ever after 200 steps.
-HANGS = """\
-import pathlib, time
-import sluice_train
-
-run = sluice_train.start()
-step = int(pathlib.Path(run.resume_path, "step").read_text()) if run.resume_path else 0
-print("from", step, flush=True)
-while not pathlib.Path("enough").exists():
-    step += 1
-    time.sleep(0.02)
-    if run.step(step, loss=1 / step):
-        with run.saving(step) as folder:
-            (folder / "step").write_text(str(step))
-    if run.stopping:
-        break
+HANGS = TRAIN.replace(
+    "run.finish()",
+    """\
     while step == 200 and not pathlib.Path("mended").exists():
         time.sleep(1)
-run.finish()
-"""
+run.finish()""",
+)
 # A job takes no variables of the submitting shell, but those of its environment.
 QUICK = "export SLUICE_GUARD_SECONDS=1 SLUICE_STALL_STEPS_SECONDS=4\n"
 
@@ -49,16 +36,12 @@ def run(person: Person, request: pytest.FixtureRequest) -> Iterator[Run]:
 
 
 def submit(run: Run, rule: str) -> None:
-    spec = replace(ONE, working_directory=run.place, output=f"{HOME}/%x-%j.out")
     run.person.run("mkdir", "-p", f"{run.place}/quick/bin")
     run.person.run("sh", "-c", 'cat > "$1"', "sh", f"{run.place}/quick/bin/activate", stdin=QUICK)
     quick = Environment(
         "quick", Text("Quick", "快"), EnvironmentKind.VENV, path=f"{run.place}/quick"
     )
-    fields = {"script": "train.py", "run_name": "run", "checkpoint_hours": "0.0003"}
-    run.job = run.person.submit(
-        "single-gpu", spec, environment=quick, kit=KIT, on_stall=rule, **fields
-    )
+    run.submit(environment=quick, on_stall=rule, checkpoint_hours="0.0003")
 
 
 def ends_well(run: Run) -> None:
