@@ -22,6 +22,7 @@ from gateway.broker.door import Worker
 from gateway.broker.driver import Driver
 from gateway.broker.files import Files
 from gateway.broker.limits import Limits
+from gateway.broker.qos import QosPolicy
 from gateway.broker.sacct import Sacct
 from gateway.broker.sacctmgr import Sacctmgr
 from gateway.broker.sbatch import Estimator
@@ -88,6 +89,7 @@ def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -
         estimator=Estimator(commands, driver.sentences()),
         files=files,
         limits=Limits(commands, cluster=settings.cluster_name),
+        qos=QosPolicy(commands, cluster=settings.cluster_name),
     )
     return application(settings, service)
 

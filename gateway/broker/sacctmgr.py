@@ -1,8 +1,5 @@
-"""Associations and QoS from `sacctmgr --parsable2`; pyslurm reads of a QoS its name only.
-
-Free text stands in the last column, so that a separator in it shifts nothing; a line with
-another number of columns is an error, never left out.
-"""
+"""Associations from `sacctmgr --parsable2`; a line with another number of columns is an error,
+never left out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +12,6 @@ from gateway.wire import messages as m
 
 _ASSOC = (
     "User,Account,Partition,QOS,DefaultQOS,MaxJobs,MaxSubmit,MaxWall,MaxTRES,GrpTRES,ParentName"
-)
-_QOS = (
-    "Name,Priority,UsageFactor,Preempt,PreemptMode,GraceTime,MaxWall,MaxTRES,MaxTRESPU,"
-    "MaxTRESPA,MaxJobsPU,MaxSubmitPU,Flags,Description"
 )
 
 
@@ -48,10 +41,6 @@ class Sacctmgr:
                 if row[0]
             )
         )
-
-    def qos(self) -> m.QosList:
-        rows = self._rows(["show", "qos", f"format={_QOS}"], columns=_QOS.count(",") + 1)
-        return m.QosList(tuple(_qos(row) for row in rows))
 
     def _default_accounts(self) -> dict[str, str]:
         words = ["show", "users", f"cluster={self.cluster}", "format=User,DefaultAccount"]
@@ -99,37 +88,12 @@ def _association(
     )
 
 
-def _qos(row: Sequence[str]) -> m.Qos:
-    return m.Qos(
-        name=row[0],
-        description=row[13],
-        priority=_number(row[1]) or 0,
-        usage_factor_millionths=_millionths(row[2]),
-        preempts=_names(row[3]),
-        preempt_mode=row[4] or None,
-        grace_seconds=_seconds(row[5]),
-        max_wall_minutes=_minutes(row[6]),
-        max_gpus_per_job=parse_tres(row[7]).get(GPU),
-        max_gpus_per_user=parse_tres(row[8]).get(GPU),
-        max_gpus_per_group=parse_tres(row[9]).get(GPU),
-        max_jobs_per_user=_number(row[10]),
-        max_submit_per_user=_number(row[11]),
-        flags=_names(row[12]),
-    )
-
-
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name)
 
 
 def _number(text: str) -> int | None:
     return int(text) if text else None
-
-
-def _millionths(text: str) -> int:
-    """1.000000 exactly, without a float in between. Empty means Slurm's default of 1."""
-    whole, _, part = (text or "1").partition(".")
-    return int(whole) * 1_000_000 + int(part[:6].ljust(6, "0"))
 
 
 def _minutes(text: str) -> int | None:

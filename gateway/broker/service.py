@@ -10,6 +10,7 @@ from gateway.broker.checks import check_submit
 from gateway.broker.driver import COMMENT_PREFIX
 from gateway.broker.files import Files
 from gateway.broker.limits import Limits
+from gateway.broker.qos import QosPolicy
 from gateway.broker.reads import ENDED
 from gateway.broker.sacct import Sacct
 from gateway.broker.sacctmgr import Sacctmgr
@@ -45,6 +46,7 @@ class Service:
     estimator: Estimator
     files: Files
     limits: Limits
+    qos: QosPolicy
 
     def handlers(self) -> dict[str, Handler]:
         """The same closed list as `gateway.wire.verbs`; a test compares them."""
@@ -61,7 +63,7 @@ class Service:
             "nodes": lambda _: m.Nodes(self.slurm.nodes()),
             "partitions": lambda _: m.Partitions(self.slurm.partitions()),
             "associations": lambda _: self.sacctmgr.associations(),
-            "qos": lambda _: self.sacctmgr.qos(),
+            "qos": lambda _: self.qos.read(),
             "estimate": self.estimate,
             "accounting": lambda asked: self.sacct.window(asked.since, asked.until),
             "read-file": lambda asked: self.files.read(self.accounts(asked.user), asked),

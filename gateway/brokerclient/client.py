@@ -17,6 +17,7 @@ from gateway.errors import (
     GatewayError,
 )
 from gateway.wire import messages as m
+from gateway.wire import policy as p
 from gateway.wire import verbs as v
 from gateway.wire.codec import dump, parse
 from gateway.wire.guard import inside_transaction
@@ -98,6 +99,36 @@ class SocketBroker:
 
     def accounting_facts(self) -> m.AccountingFacts:
         return self._call(v.ACCOUNTING_FACTS, m.Nothing())
+
+    def set_qos(self, request: p.SetQos) -> m.Qos:
+        return self._call(v.SET_QOS, request)
+
+    def accounts(self) -> tuple[p.Account, ...]:
+        return self._call(v.ACCOUNTS, m.Nothing()).accounts
+
+    def set_group_policy(self, request: p.SetGroupPolicy) -> p.Account:
+        return self._call(v.SET_GROUP_POLICY, request)
+
+    def set_shares(self, request: p.SetShares) -> tuple[p.Shares, ...]:
+        return self._call(v.SET_SHARES, request).shares
+
+    def fair_shares(self) -> tuple[p.FairShare, ...]:
+        return self._call(v.FAIR_SHARES, m.Nothing()).entries
+
+    def priorities(self) -> p.Priorities:
+        return self._call(v.PRIORITIES, m.Nothing())
+
+    def reservations(self) -> tuple[p.Reservation, ...]:
+        return self._call(v.RESERVATIONS, m.Nothing()).reservations
+
+    def add_member(self, account: str, user: str) -> p.Membership:
+        return self._call(v.ADD_MEMBER, p.MemberRequest(account, user))
+
+    def remove_member(self, account: str, user: str) -> p.Membership:
+        return self._call(v.REMOVE_MEMBER, p.MemberRequest(account, user))
+
+    def set_member(self, request: p.SetMember) -> p.Membership:
+        return self._call(v.SET_MEMBER, request)
 
     def _call(self, verb: v.Verb[Req, Rep], request: Req) -> Rep:
         if inside_transaction.get():

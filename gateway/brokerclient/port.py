@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from gateway.wire import messages as m
+from gateway.wire import policy as p
 
 
 class Broker(Protocol):
@@ -67,3 +68,32 @@ class Broker(Protocol):
         ...
 
     def accounting_facts(self) -> m.AccountingFacts: ...
+
+    def set_qos(self, request: p.SetQos) -> m.Qos:
+        """Make a QoS, or change the fields that differ, in one write; what Slurm has afterwards."""
+        ...
+
+    def accounts(self) -> tuple[p.Account, ...]: ...
+
+    def set_group_policy(self, request: p.SetGroupPolicy) -> p.Account: ...
+
+    def set_shares(self, request: p.SetShares) -> tuple[p.Shares, ...]:
+        """One write for each account that differs; compare what comes back."""
+        ...
+
+    def fair_shares(self) -> tuple[p.FairShare, ...]: ...
+
+    def priorities(self) -> p.Priorities: ...
+
+    def reservations(self) -> tuple[p.Reservation, ...]: ...
+
+    def add_member(self, account: str, user: str) -> p.Membership:
+        """Associations like those that the account's people have, on every partition."""
+        ...
+
+    def remove_member(self, account: str, user: str) -> p.Membership:
+        """Refused with member_has_jobs while one is there, with member_default_account while the
+        account is the person's default and they have others."""
+        ...
+
+    def set_member(self, request: p.SetMember) -> p.Membership: ...

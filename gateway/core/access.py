@@ -23,6 +23,8 @@ class Permission(StrEnum):
     MANAGE_PEOPLE = "manage_people"
     SEE_ALL_CREDIT = "see_all_credit"
     MANAGE_CREDIT = "manage_credit"
+    SEE_POLICY = "see_policy"
+    MANAGE_POLICY = "manage_policy"
 
 
 _RESEARCHER = frozenset({Permission.USE_PORTAL, Permission.SUBMIT_JOB})
@@ -30,6 +32,7 @@ _OPERATOR = _RESEARCHER | {
     Permission.SEE_ALL_JOBS,
     Permission.SEE_HEALTH,
     Permission.SEE_ALL_CREDIT,
+    Permission.SEE_POLICY,
 }
 
 PERMISSIONS: dict[Role, frozenset[Permission]] = {

@@ -8,7 +8,9 @@ from argon2 import PasswordHasher
 from sqlalchemy import func, select
 
 from gateway.core.access import Role, Viewer
+from gateway.core.qos import tres
 from gateway.core.states import JobState
+from gateway.core.tres import GPU
 from gateway.store import models as t
 from gateway.store.uow import Begin
 from gateway.wire import messages as m
@@ -201,23 +203,22 @@ def partition(name: str = "a100", **values: Any) -> m.Partition:
     return m.Partition(name=name, **(facts | values))
 
 
+_GPU_LIMITS = {
+    "max_gpus_per_job": "max_tres_per_job",
+    "max_gpus_per_user": "max_tres_per_user",
+    "max_gpus_per_group": "max_tres_per_account",
+}
+
+
 def qos(name: str = "normal", **values: Any) -> m.Qos:
-    facts: dict[str, Any] = {
-        "description": name,
-        "priority": 0,
-        "usage_factor_millionths": 1_000_000,
-        "preempts": (),
-        "preempt_mode": None,
-        "grace_seconds": None,
-        "max_wall_minutes": None,
-        "max_gpus_per_job": None,
-        "max_gpus_per_user": None,
-        "max_gpus_per_group": None,
-        "max_jobs_per_user": None,
-        "max_submit_per_user": None,
-        "flags": (),
-    }
-    return m.Qos(name=name, **(facts | values))
+    """`max_gpus_per_…=N` stands for the limit of that TRES field on gres/gpu."""
+    facts: dict[str, Any] = {"description": name}
+    for key, found in values.items():
+        if key not in _GPU_LIMITS:
+            facts[key] = found
+        elif found is not None:
+            facts[_GPU_LIMITS[key]] = tres({GPU: found})
+    return m.Qos(name=name, **facts)
 
 
 def add_associations(begin: Begin, *given: m.Association) -> None:

@@ -11,8 +11,8 @@ from gateway.core.readback import differences
 from gateway.errors import BrokerRefused
 from gateway.testing import fakejobs
 from gateway.testing.fakecluster import BEGIN
-from gateway.testing.fakegate import FakeGate
 from gateway.testing.fakejobs import FakeJob
+from gateway.testing.fakepolicy import FakePolicy
 from gateway.testing.fakesite import FakePartition
 from gateway.wire import messages as m
 from gateway.wire.shapes import asked_shape, shape_of
@@ -22,7 +22,7 @@ __all__ = ["BEGIN", "FakeBroker"]
 MAX_ARRAY_SIZE = 1001  # Slurm's default
 
 
-class FakeBroker(FakeGate):
+class FakeBroker(FakePolicy):
     """The contract tests run on this and on the real one."""
 
     def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
@@ -128,14 +128,6 @@ class FakeBroker(FakeGate):
         self._ask("partitions")
         return tuple(_partition(partition) for partition in self.site.partitions)
 
-    def associations(self) -> tuple[m.Association, ...]:
-        self._ask("associations")
-        return self.site.associations()
-
-    def qos(self) -> tuple[m.Qos, ...]:
-        self._ask("qos")
-        return self.site.qos
-
     def estimate(self, request: m.SubmitRequest) -> m.Estimate:
         self._ask("estimate")
         self._check(request)
@@ -216,11 +208,12 @@ class FakeBroker(FakeGate):
             raise BrokerRefused(request.partition, code=refusal)
         if request.array and parse_array(request.array).at_least > MAX_ARRAY_SIZE:
             raise BrokerRefused(request.array, code="invalid_array")
-        mine = [a for a in self.site.associations() if a.user == request.user]
-        group = next((a for a in mine if a.account == request.account), None)
-        if group is None:
+        member = self.policy.members.get((request.account, request.user))
+        if member is None:
             raise BrokerRefused(request.account, code="invalid_account")
-        if request.qos not in group.qos:
+        if member.closed:
+            raise BrokerRefused(request.user, code="group_submit_limit")
+        if request.qos not in self.policy.accounts[request.account].policy.qos:
             raise BrokerRefused(request.qos, code="invalid_qos")
         too_many = request.gpus_per_node > partition.gpus_per_node
         wrong_kind = request.gpu_type not in (None, partition.gpu_type)

@@ -9,6 +9,7 @@ from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
 from gateway.testing import fakejobs
 from gateway.testing.fakefiles import FakeFiles
 from gateway.testing.fakejobs import FakeJob
+from gateway.testing.fakepolicystate import PolicyState
 from gateway.testing.fakesite import FACTS, FakePartition, FakePerson, FakeSite, lab
 from gateway.wire.guard import inside_transaction
 
@@ -35,6 +36,7 @@ class FakeCluster:
         self.calls: list[str] = []
         self.limits = {(one.account, one.user): one for one in self.site.no_limits()}
         self.facts = FACTS
+        self.policy = PolicyState(self.site)
         self.unreachable = False
         self.run_seconds = run_seconds
         self.script_output: Callable[[FakeJob], str] = _greeting

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from gateway.core.qos import tres
+from gateway.core.tres import GPU
 from gateway.wire import messages as m
 
 FACTS = m.AccountingFacts(
@@ -49,26 +51,6 @@ class FakeSite:
 
     def priority(self, qos: str) -> int:
         return next((item.priority for item in self.qos if item.name == qos), 0)
-
-    def associations(self) -> tuple[m.Association, ...]:
-        return tuple(
-            m.Association(
-                user=person.name,
-                account=group,
-                partition=None,
-                qos=self.group_qos[group],
-                default_qos=None,
-                is_default_account=group == person.groups[0],
-                is_coordinator=group in person.leads,
-                max_jobs=None,
-                max_submit_jobs=None,
-                max_wall_minutes=None,
-                max_gpus_per_job=None,
-                group_max_gpus=self.group_gpus.get(group),
-            )
-            for person in self.people
-            for group in person.groups
-        )
 
     def no_limits(self) -> tuple[m.GroupLimits, ...]:
         """The associations of accounts and people, none with a limit of the kind."""
@@ -118,19 +100,13 @@ def _qos(
     usage: int = 1_000_000,
     per_user: int | None = None,
 ) -> m.Qos:
+    limits = {} if per_user is None else {GPU: per_user}
     return m.Qos(
         name=name,
         description=name,
         priority=priority,
         usage_factor_millionths=usage,
         preempts=preempts,
-        preempt_mode="cluster",
-        grace_seconds=0,
-        max_wall_minutes=None,
-        max_gpus_per_job=None,
-        max_gpus_per_user=per_user,
-        max_gpus_per_group=None,
-        max_jobs_per_user=None,
-        max_submit_per_user=None,
-        flags=(),
+        preempt_mode=("requeue",) if name == "spot" else ("cluster",),
+        max_tres_per_user=tres(limits),
     )

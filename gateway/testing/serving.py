@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.brokerclient.port import Broker
 from gateway.wire import messages as m
+from gateway.wire import policy as p
 
 Wsgi = Callable[..., Any]
 
@@ -41,7 +42,7 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
         "nodes": lambda _: m.Nodes(broker.nodes()),
         "partitions": lambda _: m.Partitions(broker.partitions()),
         "associations": lambda _: m.Associations(broker.associations()),
-        "qos": lambda _: m.QosList(broker.qos()),
+        "qos": lambda _: p.QosList(broker.qos()),
         "estimate": broker.estimate,
         "accounting": lambda a: broker.accounting(since=a.since, until=a.until),
         "read-file": lambda a: broker.read_file(
@@ -53,6 +54,22 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
         "hold-admin": done(broker.hold_admin),
         "release-admin": done(broker.release_admin),
         "accounting-facts": lambda _: broker.accounting_facts(),
+        **_policy_handlers(broker),
+    }
+
+
+def _policy_handlers(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
+    return {
+        "set-qos": broker.set_qos,
+        "accounts": lambda _: p.Accounts(broker.accounts()),
+        "set-group-policy": broker.set_group_policy,
+        "set-shares": lambda asked: p.SharesNow(broker.set_shares(asked)),
+        "fair-shares": lambda _: p.FairShares(broker.fair_shares()),
+        "priorities": lambda _: broker.priorities(),
+        "reservations": lambda _: p.Reservations(broker.reservations()),
+        "add-member": lambda asked: broker.add_member(asked.account, asked.user),
+        "remove-member": lambda asked: broker.remove_member(asked.account, asked.user),
+        "set-member": broker.set_member,
     }
 
 

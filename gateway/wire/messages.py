@@ -7,6 +7,8 @@ means "Slurm did not say", never zero.
 from dataclasses import dataclass
 from datetime import datetime
 
+from gateway.core.qos import Qos as Qos  # noqa: PLC0414  # a message like the others here
+
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
@@ -191,24 +193,6 @@ class Association:
 
 
 @dataclass(frozen=True, slots=True)
-class Qos:
-    name: str
-    description: str
-    priority: int
-    usage_factor_millionths: int  # 1_000_000 = 1.0; a float never enters
-    preempts: tuple[str, ...]
-    preempt_mode: str | None
-    grace_seconds: int | None
-    max_wall_minutes: int | None
-    max_gpus_per_job: int | None
-    max_gpus_per_user: int | None
-    max_gpus_per_group: int | None
-    max_jobs_per_user: int | None
-    max_submit_per_user: int | None
-    flags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class GroupLimits:
     """What one association limits for itself and all below it. None: no limit of its own.
 
@@ -265,11 +249,6 @@ class Partitions:
 @dataclass(frozen=True, slots=True)
 class Associations:
     associations: tuple[Association, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class QosList:
-    qos: tuple[Qos, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gateway.wire import messages as m
+from gateway.wire import policy as p
 
 Req = TypeVar("Req")
 Rep = TypeVar("Rep")
@@ -31,7 +32,7 @@ QUEUE = Verb("queue", m.Nothing, m.Queue)
 NODES = Verb("nodes", m.Nothing, m.Nodes)
 PARTITIONS = Verb("partitions", m.Nothing, m.Partitions)
 ASSOCIATIONS = Verb("associations", m.Nothing, m.Associations)
-QOS = Verb("qos", m.Nothing, m.QosList)
+QOS = Verb("qos", m.Nothing, p.QosList)
 ESTIMATE = Verb("estimate", m.SubmitRequest, m.Estimate)
 ACCOUNTING = Verb("accounting", m.AccountingRequest, m.Accounting)
 READ_FILE = Verb("read-file", m.ReadFileRequest, m.FileChunk)
@@ -41,6 +42,16 @@ SET_GROUP_LIMITS = Verb("set-group-limits", m.SetGroupLimits, m.GroupLimits, act
 HOLD_ADMIN = Verb("hold-admin", m.JobRequest, m.Done, acts=True)
 RELEASE_ADMIN = Verb("release-admin", m.JobRequest, m.Done, acts=True)
 ACCOUNTING_FACTS = Verb("accounting-facts", m.Nothing, m.AccountingFacts)
+SET_QOS = Verb("set-qos", p.SetQos, m.Qos, acts=True)
+ACCOUNTS = Verb("accounts", m.Nothing, p.Accounts)
+SET_GROUP_POLICY = Verb("set-group-policy", p.SetGroupPolicy, p.Account, acts=True)
+SET_SHARES = Verb("set-shares", p.SetShares, p.SharesNow, acts=True)
+FAIR_SHARES = Verb("fair-shares", m.Nothing, p.FairShares)
+PRIORITIES = Verb("priorities", m.Nothing, p.Priorities)
+RESERVATIONS = Verb("reservations", m.Nothing, p.Reservations)
+ADD_MEMBER = Verb("add-member", p.MemberRequest, p.Membership, acts=True)
+REMOVE_MEMBER = Verb("remove-member", p.MemberRequest, p.Membership, acts=True)
+SET_MEMBER = Verb("set-member", p.SetMember, p.Membership, acts=True)
 
 VERBS: dict[str, Verb[object, object]] = {
     verb.name: verb  # type: ignore[misc]
@@ -67,5 +78,15 @@ VERBS: dict[str, Verb[object, object]] = {
         HOLD_ADMIN,
         RELEASE_ADMIN,
         ACCOUNTING_FACTS,
+        SET_QOS,
+        ACCOUNTS,
+        SET_GROUP_POLICY,
+        SET_SHARES,
+        FAIR_SHARES,
+        PRIORITIES,
+        RESERVATIONS,
+        ADD_MEMBER,
+        REMOVE_MEMBER,
+        SET_MEMBER,
     )
 }
