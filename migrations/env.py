@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from gateway.config import load_settings
 from gateway.store import (  # their tables join the metadata
+    contribution_models,  # noqa: F401
     money_models,  # noqa: F401
     training_models,  # noqa: F401
 )

@@ -7,6 +7,7 @@ from sqlalchemy import Engine, inspect
 
 from gateway.config import assets
 from gateway.store import (
+    contribution_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
     schema,
     training_models,  # noqa: F401
