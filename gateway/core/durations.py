@@ -43,6 +43,11 @@ def parse_time_limit(text: str) -> int:
 
     Reads what sbatch reads: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
     """
+    return _minutes(parse_seconds(text))
+
+
+def parse_seconds(text: str) -> int:
+    """The same texts, to the second; 0 is a time here. Raises BadTimeLimit."""
     typed = text.strip().translate(_FULL_WIDTH)
     if not typed:
         raise BadTimeLimit("time_limit_empty")
@@ -53,10 +58,8 @@ def parse_time_limit(text: str) -> int:
         raise BadTimeLimit("time_limit_unreadable")
     clock = [int(part) for part in match["clock"].split(":")]
     if match["days"] is None:
-        seconds = _clock_seconds(clock)
-    else:
-        seconds = _day_seconds(int(match["days"]), clock)
-    return _minutes(seconds)
+        return _clock_seconds(clock)
+    return _day_seconds(int(match["days"]), clock)
 
 
 def _clock_seconds(clock: list[int]) -> int:

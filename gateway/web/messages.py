@@ -9,6 +9,7 @@ from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
 from gateway.web.money import money_text
 from gateway.web.money_texts import MONEY_ERRORS
 from gateway.web.planner_texts import PLANNER_ERRORS
+from gateway.web.policy_texts import POLICY_ERRORS
 from gateway.web.show import minutes_words
 from gateway.web.slurm_texts import SLURM_TEXTS
 from gateway.web.texts import Lazy
@@ -19,6 +20,7 @@ TEXTS: Mapping[str, Lazy] = {
     **ERROR_TEXTS,
     **MONEY_ERRORS,
     **PLANNER_ERRORS,
+    **POLICY_ERRORS,
     **PROBLEM_TEXTS,
 }
 

@@ -1,0 +1,146 @@
+"""Values of policy in words: "8 GPUs", "2 days", "1.5×", "no limit", "nothing allowed"."""
+
+from gateway.core.credits import MILLION
+from gateway.core.qos import Field, Kind, TresLimit, Value
+from gateway.core.tres import GPU
+from gateway.web.policy_texts import FIELD_TEXTS, FLAG_TEXTS, MODE_TEXTS, TRES_WORDS
+from gateway.web.show import minutes_words, plain
+from gateway.web.texts import gettext, ngettext
+
+MIB_PER_GIB = 1024
+_MINUTE = 60
+# Of these 0 is no ban: no least size, no least priority.
+_ZERO_IS_PLAIN = frozenset({"min_tres_per_job", "min_priority"})
+
+
+def words(field: Field, value: Value) -> str:
+    """The whole value on one line."""
+    return "; ".join(lines(field, value))
+
+
+def lines(field: Field, value: Value) -> list[str]:
+    """One entry for each resource, name, rule or mode; one entry for anything else."""
+    if isinstance(value, tuple):
+        found = [_entry(field, one) for one in value]
+        return found or [_nothing(field)]
+    if isinstance(value, int):
+        return [_number(field, value)]
+    return [plain(value) if value else _nothing(field)]
+
+
+def bans(field: Field, value: Value) -> bool:
+    """Whether the value allows nothing at all, of something."""
+    if field.key in _ZERO_IS_PLAIN:
+        return False
+    if field.kind is Kind.TRES and isinstance(value, tuple):
+        return any(isinstance(row, TresLimit) and row.limit == 0 for row in value)
+    return field.kind in {Kind.COUNT, Kind.MINUTES} and value == 0
+
+
+def is_product(field: Field) -> bool:
+    """A resource times minutes."""
+    return field.kind is Kind.TRES and "_minutes" in field.key
+
+
+def resource_word(tres: str, field: Field) -> str:
+    """What is counted, and in which unit it is typed: GPUs, memory (GiB), GPU-minutes."""
+    name = _name(tres)
+    if tres == "mem":
+        return gettext("memory (GiB-minutes)") if is_product(field) else gettext("memory (GiB)")
+    return gettext("%(what)s × minutes", what=name) if is_product(field) else name
+
+
+def amount(tres: str, limit: int, field: Field) -> str:
+    """So much of a resource: 8 GPUs, 64 GiB memory, 1,000 GPU-hours."""
+    if limit == 0 and field.key not in _ZERO_IS_PLAIN:
+        return gettext("%(what)s: nothing allowed", what=_name(tres))
+    if not is_product(field):
+        return _counted(tres, limit)
+    number, unit = (limit, gettext("minutes"))
+    if limit % _MINUTE == 0:
+        number, unit = (limit // _MINUTE, gettext("hours"))
+    if tres == "mem":
+        return gettext("%(size)s memory × %(unit)s", size=size(number), unit=unit)
+    return gettext("%(number)s %(what)s × %(unit)s", number=f"{number:,}", what=_name(tres),
+                   unit=unit)  # fmt: skip
+
+
+def decimal(millionths: int) -> str:
+    """Exact, with no zero at its end: 1500000 is "1.5"."""
+    whole, part = divmod(millionths, MILLION)
+    return f"{whole}.{part:06d}".rstrip("0").rstrip(".") if part else str(whole)
+
+
+def size(mib: int) -> str:
+    """Memory, exact: in GiB where that is whole."""
+    if mib % MIB_PER_GIB:
+        return gettext("%(number)s MiB", number=f"{mib:,}")
+    return gettext("%(number)s GiB", number=f"{mib // MIB_PER_GIB:,}")
+
+
+def seconds_words(seconds: int) -> str:
+    """To the second, in full words."""
+    minutes, rest = divmod(seconds, 60)
+    parts = [minutes_words(minutes)] if minutes else []
+    if rest:
+        parts.append(ngettext("%(num)d second", "%(num)d seconds", rest))
+    return " ".join(parts) or gettext("none")
+
+
+def _entry(field: Field, one: str | TresLimit) -> str:
+    if isinstance(one, TresLimit):
+        return amount(one.tres, one.limit, field)
+    texts = {Kind.FLAGS: FLAG_TEXTS, Kind.MODES: MODE_TEXTS}.get(field.kind, {})
+    return str(texts[one][0]) if one in texts else plain(one)
+
+
+def _number(field: Field, value: int) -> str:
+    if bans(field, value):
+        return gettext("nothing allowed")
+    if field.kind is Kind.MINUTES:
+        return minutes_words(value)
+    if field.kind is Kind.SECONDS:
+        return seconds_words(value)
+    if field.kind is Kind.MILLIONTHS:
+        return f"{decimal(value)}×"
+    unit = FIELD_TEXTS[field.key].unit
+    return f"{value:,} {unit}" if unit else f"{value:,}"
+
+
+def _nothing(field: Field) -> str:
+    """What an empty value says."""
+    if field.key in {"limit_factor_millionths", "usage_threshold_millionths", "min_priority"}:
+        return gettext("not set")
+    match field.kind:
+        case Kind.COUNT | Kind.MINUTES | Kind.TRES:
+            return gettext("no limit")
+        case Kind.NAME:
+            return gettext("Slurm's own")
+        case Kind.SHARES:
+            return gettext("with those of the group above")
+        case _:
+            return gettext("none")
+
+
+def _name(tres: str) -> str:
+    kind = tres.removeprefix(f"{GPU}:")
+    if tres == GPU:
+        return gettext("GPUs")
+    if kind != tres:
+        return gettext("GPUs %(kind)s", kind=plain(kind))
+    return str(TRES_WORDS.get(tres, plain(tres)))
+
+
+def _counted(tres: str, limit: int) -> str:
+    kind = tres.removeprefix(f"{GPU}:")
+    if tres == GPU:
+        return ngettext("%(num)d GPU", "%(num)d GPUs", limit)
+    if kind != tres:
+        return ngettext("%(num)d GPU %(kind)s", "%(num)d GPUs %(kind)s", limit, kind=plain(kind))
+    if tres == "cpu":
+        return ngettext("%(num)d CPU", "%(num)d CPUs", limit)
+    if tres == "node":
+        return ngettext("%(num)d node", "%(num)d nodes", limit)
+    if tres == "mem":
+        return gettext("%(size)s memory", size=size(limit))
+    return f"{limit:,} {_name(tres)}"
