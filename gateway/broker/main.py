@@ -22,6 +22,8 @@ from gateway.broker.door import Worker
 from gateway.broker.driver import Driver
 from gateway.broker.files import Files
 from gateway.broker.limits import Limits
+from gateway.broker.members import Members
+from gateway.broker.priority import Priority
 from gateway.broker.qos import QosPolicy
 from gateway.broker.sacct import Sacct
 from gateway.broker.sacctmgr import Sacctmgr
@@ -78,11 +80,12 @@ def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -
     driver = Driver(files)
     driver.load()
     commands = Commands(timeout_seconds=act_seconds, slurm_conf=slurm_conf)
+    people = partial(accounts.resolve, min_uid=settings.min_uid)
     tokens.forget_old()
     tokens.remember(ActsLog(settings.acts_log).recent_tokens())
     service = Service(
         slurm=driver,
-        accounts=partial(accounts.resolve, min_uid=settings.min_uid),
+        accounts=people,
         tokens=tokens,
         sacct=Sacct(commands),
         sacctmgr=Sacctmgr(commands, cluster=settings.cluster_name),
@@ -90,6 +93,8 @@ def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -
         files=files,
         limits=Limits(commands, cluster=settings.cluster_name),
         qos=QosPolicy(commands, cluster=settings.cluster_name),
+        priority=Priority(commands),
+        members=Members(commands, settings.cluster_name, people),
     )
     return application(settings, service)
 

@@ -10,6 +10,8 @@ from gateway.broker.checks import check_submit
 from gateway.broker.driver import COMMENT_PREFIX
 from gateway.broker.files import Files
 from gateway.broker.limits import Limits
+from gateway.broker.members import Members
+from gateway.broker.priority import Priority
 from gateway.broker.qos import QosPolicy
 from gateway.broker.reads import ENDED
 from gateway.broker.sacct import Sacct
@@ -47,6 +49,8 @@ class Service:
     files: Files
     limits: Limits
     qos: QosPolicy
+    priority: Priority
+    members: Members
 
     def handlers(self) -> dict[str, Handler]:
         """The same closed list as `gateway.wire.verbs`; a test compares them."""
@@ -73,6 +77,12 @@ class Service:
             "hold-admin": self.hold_admin,
             "release-admin": self.release_admin,
             "accounting-facts": self.accounting_facts,
+            "fair-shares": lambda _: self.priority.fair_shares(),
+            "priorities": lambda _: self.priority.priorities(),
+            "reservations": lambda _: self.priority.reservations(),
+            "add-member": self.members.add,
+            "remove-member": self.members.remove,
+            "set-member": self.members.set,
         }
 
     def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
