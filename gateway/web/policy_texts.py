@@ -228,6 +228,10 @@ POLICY_ERRORS: Mapping[str, Lazy] = {
     "policy_number": _l("Type a number such as 64 or 1.5."),
     "policy_needed": _l("Type a number. 0 is a number as well."),
     "policy_factor": _l("Type a number such as 1 or 0.82, with at most six decimals."),
+    "policy_time": _l(
+        "Type minutes (90), hours:minutes:seconds (12:00:00) or days-hours (2-12), or leave it"
+        " empty."
+    ),
     "policy_zero": _l("0 means that nothing is allowed. Say so with the tick, or leave it empty."),
     "policy_row_number": _l("Type a number, or leave the whole row empty."),
     "policy_row_resource": _l("Choose which resource."),
