@@ -96,7 +96,8 @@ def sacct():
 
 @pytest.fixture
 def service(slurm, sacct, tmp_path):
-    return Service(slurm, account, Tokens(tmp_path / "tokens"), sacct, None, None, None, None)
+    others = (None,) * (len(Service.__slots__) - 4)
+    return Service(slurm, account, Tokens(tmp_path / "tokens"), sacct, *others)
 
 
 @pytest.mark.parametrize(
