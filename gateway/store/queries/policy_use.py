@@ -57,8 +57,8 @@ def of_group(session: Session, name: str) -> list[UseRow]:
 
 def _rows(session: Session, whose: ColumnElement[bool]) -> list[UseRow]:
     key = (Job.group, Job.user, Job.qos, Job.gpu_type)
-    used = (_used(one) for one in (Job.gpus, Job.cpus, Job.nodes))
-    query = select(*key, *_jobs(), *used).where(Job.active, whose).group_by(*key).order_by(*key)
+    columns: list[Any] = [*key, *_jobs(), *map(_used, (Job.gpus, Job.cpus, Job.nodes))]
+    query = select(*columns).where(Job.active, whose).group_by(*key).order_by(*key)
     return [UseRow(*row) for row in session.execute(query)]
 
 
