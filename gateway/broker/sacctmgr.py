@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from gateway.broker.commands import Commands
 from gateway.core.durations import Special, parse_slurm_duration
+from gateway.core.qos import tres
 from gateway.core.tres import GPU, parse_tres
 from gateway.errors import BrokerUnreachable
 from gateway.wire import messages as m
 
 _ASSOC = (
-    "User,Account,Partition,QOS,DefaultQOS,MaxJobs,MaxSubmit,MaxWall,MaxTRES,GrpTRES,ParentName"
+    "User,Account,Partition,QOS,DefaultQOS,MaxJobs,MaxSubmit,MaxWall,MaxTRES,GrpTRES,"
+    "MaxTRESPerNode,MaxTRESMins,ParentName"
 )
 
 
@@ -85,6 +87,10 @@ def _association(
         max_wall_minutes=_minutes(row[7]),
         max_gpus_per_job=parse_tres(row[8]).get(GPU),
         group_max_gpus=group_gpus,
+        max_tres_per_job=tres(parse_tres(row[8])),
+        max_tres_per_node=tres(parse_tres(row[10])),
+        max_tres_minutes_per_job=tres(parse_tres(row[11])),
+        grp_tres=tres(parse_tres(row[9])),
     )
 
 

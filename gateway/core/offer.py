@@ -9,8 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gateway.core.caps import Cap, Level, caps_of
+
 if TYPE_CHECKING:
     from gateway.wire import messages as m
+    from gateway.wire import policy as p
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Limits:
     max_gpus_per_group: int | None
     max_jobs: int | None
     max_submit_jobs: int | None
+    caps: tuple[Cap, ...] = ()  # every limit of the QoS and the group, these among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +129,41 @@ def build_offer(
     partitions: "Sequence[m.Partition]",
     qos: "Sequence[m.Qos]",
     nodes: "Sequence[m.Node]",
+    accounts: "Sequence[p.Account]" = (),
 ) -> Offer:
     """The offer from what Slurm said last. Others' associations are left out."""
     by_account: dict[str, list[m.Association]] = defaultdict(list)
     for association in associations:
         if association.user.casefold() == user.casefold():
             by_account[association.account.casefold()].append(association)
-    groups = [_group(found, partitions, qos, nodes) for found in by_account.values()]
+    groups = [
+        _group(found, partitions, qos, nodes, levels_of(name, accounts))
+        for name, found in by_account.items()
+    ]
     return Offer(user, tuple(sorted(groups, key=lambda g: (not g.is_default, g.name))))
+
+
+def levels_of(group: str, accounts: "Iterable[p.Account]") -> tuple[Level, ...]:
+    """The group, then those above it, each with all the accounts whose use counts there."""
+    by_name = {one.policy.name: one for one in accounts}
+    below: dict[str, set[str]] = {name: {name} for name in by_name}
+    for name in by_name:
+        for above in _above(name, by_name):
+            below[above].add(name)
+    found = by_name.get(group)
+    if found is None:
+        return ()
+    names = (group, *_above(group, by_name))
+    return tuple(Level(by_name[name].policy, frozenset(below[name])) for name in names)
+
+
+def _above(name: str, by_name: "dict[str, p.Account]") -> list[str]:
+    found: list[str] = []
+    parent = by_name[name].parent
+    while parent in by_name and parent not in found and parent != name:
+        found.append(parent)
+        parent = by_name[parent].parent
+    return found
 
 
 def _group(
@@ -140,13 +171,14 @@ def _group(
     partitions: "Sequence[m.Partition]",
     qos: "Sequence[m.Qos]",
     nodes: "Sequence[m.Node]",
+    levels: tuple[Level, ...],
 ) -> GroupChoice:
     choices = []
     for partition in partitions:
         association = _association_for(associations, partition.name)
         if association is None or not _account_allowed(partition, association.account):
             continue
-        if offered := _qos_choices(association, partition, qos):
+        if offered := _qos_choices(association, partition, qos, levels):
             choices.append(_partition(partition, offered, nodes))
     return GroupChoice(
         name=associations[0].account,
@@ -177,7 +209,10 @@ def _allowed(name: str, allow: Iterable[str], deny: Iterable[str]) -> bool:
 
 
 def _qos_choices(
-    association: "m.Association", partition: "m.Partition", qos: "Sequence[m.Qos]"
+    association: "m.Association",
+    partition: "m.Partition",
+    qos: "Sequence[m.Qos]",
+    levels: tuple[Level, ...],
 ) -> list[QosChoice]:
     mine = {name.casefold() for name in association.qos}
     # Where nobody set a default, Slurm's own is the QoS that it makes itself.
@@ -191,7 +226,7 @@ def _qos_choices(
             preemptible=level.name.casefold() in preempted,
             is_default=level.name.casefold() == default,
             usage_factor_millionths=level.usage_factor_millionths,
-            limits=_limits(association, partition, level),
+            limits=_limits(association, partition, level, levels),
         )
         for level in qos
         if level.name.casefold() in mine
@@ -200,7 +235,12 @@ def _qos_choices(
     return sorted(found, key=lambda q: (not q.is_default, -q.priority, q.name))
 
 
-def _limits(association: "m.Association", partition: "m.Partition", level: "m.Qos") -> Limits:
+def _limits(
+    association: "m.Association",
+    partition: "m.Partition",
+    level: "m.Qos",
+    levels: tuple[Level, ...],
+) -> Limits:
     """A limit of the QoS goes before the association's; the partition's holds besides, unless
     the QoS has the flag that lifts it."""
     flags = {flag.casefold() for flag in level.flags}
@@ -221,6 +261,7 @@ def _limits(association: "m.Association", partition: "m.Partition", level: "m.Qo
         max_gpus_per_group=_least(level.max_gpus_per_group, association.group_max_gpus),
         max_jobs=_first(level.max_jobs_per_user, association.max_jobs),
         max_submit_jobs=_first(level.max_submit_per_user, association.max_submit_jobs),
+        caps=caps_of(level, association, levels),
     )
 
 

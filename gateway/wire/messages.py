@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway.core.qos import Qos as Qos  # noqa: PLC0414  # a message like the others here
+from gateway.core.qos import Tres
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,10 @@ class Association:
     max_wall_minutes: int | None
     max_gpus_per_job: int | None
     group_max_gpus: int | None  # GrpTRES of the account
+    max_tres_per_job: Tres = ()  # these three with what the account lends
+    max_tres_per_node: Tres = ()
+    max_tres_minutes_per_job: Tres = ()
+    grp_tres: Tres = ()  # this person's own here, beside the account's
 
 
 @dataclass(frozen=True, slots=True)

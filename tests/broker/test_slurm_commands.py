@@ -14,6 +14,7 @@ from gateway.broker.commands import Commands, Output
 from gateway.broker.sacct import Sacct
 from gateway.broker.sacctmgr import Sacctmgr
 from gateway.broker.sbatch import Estimator
+from gateway.core.qos import tres
 from gateway.errors import BrokerRefused, BrokerUnreachable
 from gateway.testing.contracts import Cast, request
 
@@ -92,9 +93,9 @@ def test_jobs_cancelled_while_held_are_asked_for_too():
 
 
 ASSOCIATIONS = (
-    "|nlp||normal,spot|normal|||||gres/gpu=16,cpu=64|root\n"
-    "nlp-1|nlp||normal,spot|normal|4|8|1-00:00:00|gres/gpu=8||\n"
-    "nlp-lead|nlp|a100|normal||||||gres/gpu=1|\n"
+    "|nlp||normal,spot|normal|||||gres/gpu=16,cpu=64|||root\n"
+    "nlp-1|nlp||normal,spot|normal|4|8|1-00:00:00|cpu=64,gres/gpu=8||cpu=32|gres/gpu=960|\n"
+    "nlp-lead|nlp|a100|normal||||||gres/gpu=1|||\n"
 )
 
 
@@ -108,6 +109,10 @@ def test_associations_hold_what_the_account_lends():
     assert (first.user, first.qos, first.default_qos) == ("nlp-1", ("normal", "spot"), "normal")
     assert (first.max_jobs, first.max_submit_jobs, first.max_wall_minutes) == (4, 8, 1440)
     assert (first.max_gpus_per_job, first.group_max_gpus) == (8, 16)
+    assert first.max_tres_per_job == tres({"cpu": 64, "gres/gpu": 8})
+    assert first.max_tres_per_node == tres({"cpu": 32})
+    assert first.max_tres_minutes_per_job == tres({"gres/gpu": 960})
+    assert (first.grp_tres, second.grp_tres) == ((), tres({"gres/gpu": 1}))
     assert (first.is_default_account, first.is_coordinator, first.partition) == (True, False, None)
     assert (second.is_default_account, second.is_coordinator, second.partition) == (
         False,
