@@ -7,7 +7,7 @@ by line; shares are rounded down to whole ones. More brought, or brought later, 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Context, Decimal
@@ -207,13 +207,6 @@ def shares(formula: Formula, points: int) -> int:
     return min(max(formula.base + earned, formula.least), formula.most)
 
 
-def live(entries: Iterable[tuple[Entry, int | None]]) -> list[Entry]:
-    """Of lines with the id of the line that each replaces: those that hold."""
-    rows = list(entries)
-    replaced = {before for _, before in rows if before is not None}
-    return [entry for entry, _ in rows if entry.id not in replaced and entry.amount]
-
-
 def _result(rules: Rules, group: GroupPolicy, score: Score) -> Result:
     if group.name in rules.left_alone:
         return Result(group, group, score, Untouched.LEFT_ALONE)
@@ -259,7 +252,3 @@ def _fade_of_days(half_life: int | None, youngest: int, oldest: int) -> Decimal:
         return Decimal(oldest - youngest + 1)
     span = _EXACT.subtract(_fade(half_life, youngest), _fade(half_life, oldest + 1))
     return _EXACT.divide(span, _EXACT.subtract(Decimal(1), _fade(half_life, 1)))
-
-
-def by_kind(rules: Rules) -> Mapping[str, Kind]:
-    return {kind.key: kind for kind in rules.kinds}
