@@ -21,6 +21,7 @@ from gateway.broker.commands import Commands
 from gateway.broker.door import Worker
 from gateway.broker.driver import Driver
 from gateway.broker.files import Files
+from gateway.broker.groups import Groups
 from gateway.broker.limits import Limits
 from gateway.broker.members import Members
 from gateway.broker.priority import Priority
@@ -81,6 +82,12 @@ def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -
     driver.load()
     commands = Commands(timeout_seconds=act_seconds, slurm_conf=slurm_conf)
     people = partial(accounts.resolve, min_uid=settings.min_uid)
+    alone = Slots(
+        settings.acts_log.with_suffix(".policy"),
+        count=1,
+        patience_seconds=settings.kill_timeout_seconds / 4,
+        stuck_seconds=settings.kill_timeout_seconds,  # fifty accounts take seconds
+    )
     tokens.forget_old()
     tokens.remember(ActsLog(settings.acts_log).recent_tokens())
     service = Service(
@@ -92,9 +99,10 @@ def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -
         estimator=Estimator(commands, driver.sentences()),
         files=files,
         limits=Limits(commands, cluster=settings.cluster_name),
-        qos=QosPolicy(commands, cluster=settings.cluster_name),
+        qos=QosPolicy(commands, alone),
         priority=Priority(commands),
         members=Members(commands, settings.cluster_name, people),
+        groups=Groups(commands, settings.cluster_name, alone),
     )
     return application(settings, service)
 

@@ -1,13 +1,18 @@
-"""QoS with all their limits, read and written with sacctmgr by the table in core.qos."""
+"""QoS with all their limits, read and written with sacctmgr by the table in core.qos.
+
+A QoS belongs to slurmdbd, so to all of its clusters.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.broker import policy_words
 from gateway.broker.commands import Commands
 from gateway.broker.sacctmgr import show
-from gateway.core.durations import Special, parse_slurm_duration
-from gateway.core.qos import FIELDS, Kind, Qos, Value, tres
-from gateway.core.tres import parse_tres
+from gateway.broker.slots import Slots
+from gateway.core.qos import FIELDS, Change, Qos, changes
+from gateway.core.qos_checks import P, as_kept, problems
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
 from gateway.wire import policy as p
 
 # The free text stands last, so that a separator in it shifts nothing.
@@ -17,55 +22,85 @@ _FORMAT = ",".join(["Name", *(field.column for field in _READ)])
 
 @dataclass(frozen=True, slots=True)
 class QosPolicy:
+    """`alone` has one slot: from the comparison to the write no other writer gets between."""
+
     commands: Commands
-    cluster: str
+    alone: Slots
 
     def read(self) -> p.QosList:
         rows = show(self.commands, ["show", "qos", f"format={_FORMAT}"], columns=len(_READ) + 1)
         return p.QosList(tuple(_qos(row) for row in rows))
 
+    def write(self, asked: p.SetQos) -> Qos:
+        """Make it, or change what differs, in one call; what Slurm has afterwards.
+
+        BrokerRefused before the call or by it; BrokerSilent from the call on for what is unknown.
+        """
+        wanted = checked(asked.wanted)
+        with self.alone.taken():
+            now = self._comparable(asked, wanted)
+            todo = changes(now or Qos(name=wanted.name), wanted)
+            if now is not None and not todo:
+                return now
+            self._send(wanted, todo, new=now is None)
+            return self._read_back(wanted.name)
+
+    def _comparable(self, asked: p.SetQos, wanted: Qos) -> Qos | None:
+        if asked.expected is not None and asked.expected.name != wanted.name:
+            raise BrokerRefused(wanted.name, code="policy_bad_name")
+        known = {one.name: one for one in self.read().qos}
+        now = known.get(wanted.name)
+        if asked.expected is None and now is not None:
+            raise BrokerRefused(wanted.name, code="qos_exists")
+        if asked.expected is not None and now is None:
+            raise BrokerRefused(wanted.name, code="no_such_qos")
+        if now != asked.expected:
+            raise BrokerRefused(wanted.name, code="policy_changed_meanwhile")
+        if unknown := set(wanted.preempts) - known.keys():
+            raise BrokerRefused(min(unknown), code="no_such_qos")
+        return now
+
+    def _send(self, wanted: Qos, todo: Sequence[Change], *, new: bool) -> None:
+        words = policy_words.words(todo)
+        if new:
+            # Left out, Slurm would take the name for it.
+            text = f"Description={wanted.description}"
+            words = [text, *(word for word in words if not word.startswith("Description="))]
+            argv = ["sacctmgr", "--immediate", "add", "qos", f"name={wanted.name}", *words]
+        else:
+            where = ["modify", "qos", "where", f"name={wanted.name}", "set"]
+            argv = ["sacctmgr", "--immediate", *where, *words]
+        done = self.commands.run(argv, acts=True)
+        if done.status != 0:
+            raise policy_words.refusal(done, unmatched="qos_exists" if new else "no_such_qos")
+
+    def _read_back(self, name: str) -> Qos:
+        try:
+            found = next((one for one in self.read().qos if one.name == name), None)
+        except GatewayError as error:
+            raise BrokerSilent(f"QoS {name} was sent, then: {error}") from error
+        if found is None:
+            raise BrokerSilent(f"QoS {name} was sent and is not there")
+        return found
+
+
+def checked(asked: P) -> P:
+    """As Slurm would keep it; BrokerRefused for what must not come near sacctmgr."""
+    for problem in problems(asked):
+        raise BrokerRefused(f"{problem.key}: {asked.name!r}", code=problem.code)
+    return as_kept(asked)
+
 
 def _qos(row: Sequence[str]) -> Qos:
-    found = {field.key: parse(field.kind, text) for field, text in zip(_READ, row[1:], strict=True)}
+    try:
+        found = {
+            field.key: policy_words.parse(field.kind, text)
+            for field, text in zip(_READ, row[1:], strict=True)
+        }
+    except ValueError as error:
+        raise BrokerUnreachable(f"sacctmgr printed of QoS {row[0]}: {error}") from error
     if found["grace_seconds"] is None:
         found["grace_seconds"] = 0
     if found["usage_factor_millionths"] is None:
         found["usage_factor_millionths"] = 1_000_000
     return Qos(name=row[0], **found)  # type: ignore[arg-type]
-
-
-def parse(kind: Kind, text: str) -> Value:
-    """One column as sacctmgr prints it. ValueError when it is none of its kind."""
-    match kind:
-        case Kind.TEXT:
-            return text
-        case Kind.NAME:
-            return text or None
-        case Kind.COUNT:
-            return int(text) if text else None
-        case Kind.SHARES:
-            return None if text == "parent" else int(text or "1")
-        case Kind.NUMBER:
-            return int(text or "0")
-        case Kind.MINUTES:
-            seconds = _seconds(text)
-            return None if seconds is None else -(-seconds // 60)
-        case Kind.SECONDS:
-            return _seconds(text)
-        case Kind.MILLIONTHS:
-            return _millionths(text) if text else None
-        case Kind.TRES:
-            return tres(parse_tres(text))
-        case Kind.NAMES | Kind.FLAGS | Kind.MODES:
-            return tuple(sorted(name for name in text.split(",") if name))
-
-
-def _millionths(text: str) -> int:
-    """1.000000 exactly, without a float in between."""
-    whole, _, part = text.partition(".")
-    return int(whole) * 1_000_000 + int(part[:6].ljust(6, "0"))
-
-
-def _seconds(text: str) -> int | None:
-    duration = parse_slurm_duration(text)
-    return None if isinstance(duration, Special) else int(duration)

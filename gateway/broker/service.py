@@ -9,6 +9,7 @@ from gateway.broker.accounts import Account
 from gateway.broker.checks import check_submit
 from gateway.broker.driver import COMMENT_PREFIX
 from gateway.broker.files import Files
+from gateway.broker.groups import Groups
 from gateway.broker.limits import Limits
 from gateway.broker.members import Members
 from gateway.broker.priority import Priority
@@ -51,6 +52,7 @@ class Service:
     qos: QosPolicy
     priority: Priority
     members: Members
+    groups: Groups
 
     def handlers(self) -> dict[str, Handler]:
         """The same closed list as `gateway.wire.verbs`; a test compares them."""
@@ -77,6 +79,10 @@ class Service:
             "hold-admin": self.hold_admin,
             "release-admin": self.release_admin,
             "accounting-facts": self.accounting_facts,
+            "set-qos": self.qos.write,
+            "accounts": lambda _: self.groups.read(),
+            "set-group-policy": self.groups.write,
+            "set-shares": self.groups.write_shares,
             "fair-shares": lambda _: self.priority.fair_shares(),
             "priorities": lambda _: self.priority.priorities(),
             "reservations": lambda _: self.priority.reservations(),

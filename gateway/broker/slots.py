@@ -22,10 +22,18 @@ _STUCK_SECONDS = 1.0
 class Slots:
     """Locked files: the kernel frees a slot when its worker is killed."""
 
-    def __init__(self, folder: Path, *, count: int, patience_seconds: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        count: int,
+        patience_seconds: float,
+        stuck_seconds: float = _STUCK_SECONDS,
+    ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._files = [folder / f"slot-{n}" for n in range(max(1, count))]
         self._patience_seconds = patience_seconds
+        self._stuck_seconds = stuck_seconds
 
     @contextmanager
     def taken(self) -> Iterator[None]:
@@ -47,7 +55,7 @@ class Slots:
                     return handle
                 taken_at.append(os.fstat(handle).st_mtime)
                 os.close(handle)
-            if time.monotonic() > end or time.time() - max(taken_at) > _STUCK_SECONDS:
+            if time.monotonic() > end or time.time() - max(taken_at) > self._stuck_seconds:
                 raise BrokerUnreachable(
                     f"every worker that may wait here is busy: {self._files[0].parent.name}"
                 )

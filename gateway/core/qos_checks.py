@@ -1,7 +1,9 @@
 """What must not come near sacctmgr: names that are none, and values that Slurm cannot keep."""
 
 import re
-from dataclasses import dataclass
+import string
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from gateway.core.qos import (
     FLAGS,
@@ -20,11 +22,21 @@ from gateway.core.qos import (
 # names, or changes it; no leading + or -, which mean "add" and "take away".
 NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,59}", re.ASCII)
 _TRES = re.compile(r"[a-z][a-z0-9_/]{0,30}(:[A-Za-z0-9_.-]{1,40})?", re.ASCII)
+P = TypeVar("P", Qos, GroupPolicy)
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+# Sets of which Slurm takes one word at most; `cluster` it takes beside others, and drops.
+_EITHER_MODE = (
+    {"cluster", "requeue", "cancel", "suspend"},
+    {"cluster", "gang", "within"},
+)
 _TEXT = re.compile(r"[^\x00-\x1f\x7f\"'\\`|]{0,200}")
 # Slurm keeps 32 bits, and the last values mean something else; 0xffffffff of priority as well.
 MOST_COUNT = 2**31 - 1
 MOST_TRES = 2**40
-MOST_MINUTES = 2**31 // 60
+MOST_SHARES = 2**31 - 2  # one more is Slurm's `parent`
+# sacctmgr adds 59 seconds to round up before it has minutes.
+MOST_MINUTES = (2**31 - 1 - 59) // 60
+MOST_MEBIBYTES = 2**30  # past P sacctmgr has no letter and prints "?"
 MOST_MILLIONTHS = 1_000_000 * 1_000_000
 
 
@@ -45,17 +57,52 @@ def problems(wanted: Policy) -> tuple[PolicyProblem, ...]:
         code = _wrong(field, value(wanted, field))
         if code:
             found.append(PolicyProblem(field.key, code))
-    if isinstance(wanted, Qos) and wanted.name in wanted.preempts:
-        found.append(PolicyProblem("preempts", "policy_preempts_itself"))
+    if isinstance(wanted, Qos):
+        found += _of_qos(wanted)
+    elif wanted.default_qos and wanted.qos and wanted.default_qos not in wanted.qos:
+        found.append(PolicyProblem("default_qos", "policy_default_not_listed"))
     return tuple(found)
+
+
+def as_kept(wanted: P) -> P:
+    """What Slurm would give back: lists sorted, each entry once, descriptions in small letters."""
+    values: dict[str, Any] = {
+        field.key: _kept(field, value(wanted, field)) for field in fields_of(wanted)
+    }
+    return replace(wanted, **values)
+
+
+def _kept(field: Field, found: Value) -> Value:
+    match field.kind:
+        case Kind.TEXT:
+            # Letters of other alphabets keep their case.
+            return str(found).strip(" ").translate(_SMALL)
+        case Kind.TRES | Kind.NAMES | Kind.FLAGS | Kind.MODES:
+            entries: Any = found if isinstance(found, tuple) else ()
+            return tuple(sorted(set(entries)))
+        case _:
+            return found
+
+
+def _of_qos(wanted: Qos) -> list[PolicyProblem]:
+    found = []
+    if wanted.name in wanted.preempts:
+        found.append(PolicyProblem("preempts", "policy_preempts_itself"))
+    if wanted.limit_factor_millionths == 0:  # Slurm says yes and leaves it as it was
+        found.append(PolicyProblem("limit_factor_millionths", "policy_bad_number"))
+    if any(len(either.intersection(wanted.preempt_mode)) > 1 for either in _EITHER_MODE):
+        found.append(PolicyProblem("preempt_mode", "policy_two_modes"))
+    return found
 
 
 def _wrong(field: Field, found: Value) -> str | None:
     match field.kind:
         case Kind.TEXT:
             return None if _TEXT.fullmatch(str(found)) else "policy_bad_text"
-        case Kind.COUNT | Kind.NUMBER | Kind.SECONDS | Kind.SHARES:
+        case Kind.COUNT | Kind.NUMBER | Kind.SECONDS:
             return _range(found, MOST_COUNT)
+        case Kind.SHARES:
+            return _range(found, MOST_SHARES)
         case Kind.MINUTES:
             return _range(found, MOST_MINUTES)
         case Kind.MILLIONTHS:
@@ -96,5 +143,18 @@ def _tres(found: Value) -> str | None:
             return "policy_bad_tres"
         if not 0 <= row.limit <= MOST_TRES:
             return "policy_bad_number"
+        if row.tres == "mem" and not _printable(row.limit):
+            return "policy_bad_memory"
         names.append(row.tres)
     return "policy_twice" if len(set(names)) != len(names) else None
+
+
+def _printable(mebibytes: int) -> bool:
+    """Whether sacctmgr prints this memory without loss.
+
+    It shortens while a half stays exact, but counts 512.5 G as half a T: half a GiB above a
+    multiple of 512 GiB (from 1 TiB on) is rounded to two digits.
+    """
+    gibibytes, rest = divmod(mebibytes, 1024)
+    rounded = rest == 512 and gibibytes >= 1024 and gibibytes % 512 == 0
+    return mebibytes <= MOST_MEBIBYTES and not rounded

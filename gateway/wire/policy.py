@@ -26,13 +26,18 @@ class SetQos:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A Slurm account, but for `root`. `parent` None: right below root."""
+    """A Slurm account, but for `root`. `parent` None: right below root.
+
+    `policy` is what the account says itself; `usable_qos` is what its jobs may use, with what it
+    inherits where it has no list of its own.
+    """
 
     policy: GroupPolicy
     parent: str | None
     description: str
     organization: str
     coordinators: tuple[str, ...]
+    usable_qos: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
