@@ -266,9 +266,10 @@ def _line(line_id: int, begin: Begin) -> Entry:
 def _same(session: "Session", new: NewLine) -> int:
     """The line that the key has made before, when it said the same."""
     there = book.line_by_key(session, new.key)
-    if there is None or there.entry.id is None:
+    if there is None:
         raise Refused("contribution_replaced")
     old = there.entry
+    assert old.id is not None, "it was read from the book"
     said = (old.group, old.kind, old.amount, old.day, old.ended_on, old.note)
     if said != (new.group, new.kind, new.amount, new.day, new.ended_on, new.note):
         raise Refused("contribution_replaced" if new.replaces_id else "key_used")
