@@ -10,6 +10,7 @@ from gateway.store import (
     contribution_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
     schema,
+    spot_models,  # noqa: F401
     training_models,  # noqa: F401
 )
 from gateway.store.models import Base
