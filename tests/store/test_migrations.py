@@ -9,6 +9,7 @@ from gateway.config import assets
 from gateway.store import (
     contribution_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
+    people_models,  # noqa: F401
     schema,
     spot_models,  # noqa: F401
     training_models,  # noqa: F401
