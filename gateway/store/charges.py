@@ -21,6 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from gateway.core.billing import Doubt, RefundReason
+from gateway.store import history
 from gateway.store import money_models as mm
 from gateway.store.models import Event, Job, Person, Run, Submission, table_of
 from gateway.store.upsert import chunks, insert_if_new
@@ -263,6 +264,7 @@ def change_all(session: Session, rows: Sequence[dict[str, Any]]) -> None:
 def settled(session: Session, run_ids: Sequence[int]) -> None:
     if run_ids:
         session.connection().execute(_SETTLED, [{"of": run_id} for run_id in run_ids])
+        history.mark(session, run_ids)
 
 
 def look_again(session: Session, reasons: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
+from gateway.store import history
 from gateway.store.models import HeldRow, Job, QueueNow, Run, table_of
 from gateway.store.upsert import chunks, insert_if_new, insert_ignoring
 
@@ -249,7 +250,9 @@ def put_run(session: Session, row: dict[str, Any], *, before: dict[str, Any] | N
     is to be settled."""
     if before is None:
         made = _by_column(row) | {"to_settle": row["end_time"] is not None}
-        return insert_if_new(session, Run.__table__, made) is not None
+        run_id = insert_if_new(session, Run.__table__, made)
+        history.mark(session, [] if run_id is None else [run_id])
+        return run_id is not None
     if row["end_time"] is None and before["end_time"] is not None:
         return False  # an end that was told, or that a person decided, is not taken back
     changed = {name: row[name] for name in RUN_FACTS if row[name] != before[name]}
@@ -261,6 +264,7 @@ def put_run(session: Session, row: dict[str, Any], *, before: dict[str, Any] | N
     values = {getattr(Run, name): value for name, value in changed.items()}
     statement = update(Run).where(Run.id == before["id"]).values(values)
     session.execute(statement.execution_options(synchronize_session=False))
+    history.mark(session, [before["id"]])
     return True
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Boolean, Table, bindparam, case, cast, func, select, text
 from sqlalchemy.orm import Session
 
+from gateway.store import history
 from gateway.store.models import Job, Run, table_of
 from gateway.store.types import UtcDateTime
 from gateway.store.uow import BUSY_MILLISECONDS
@@ -45,12 +46,19 @@ _FEW_JOBS = 20_000
 
 def put(session: Session, jobs: Sequence[tuple[Any, ...]], runs: Sequence[tuple[Any, ...]]) -> None:
     """Insert prepared jobs and their runs; one that somebody has made already is left as it is."""
-    connection = session.connection()
-    if connection.dialect.name != "sqlite":
+    highest = history.highest_run(session)
+    if session.connection().dialect.name == "sqlite":
+        _put_as_they_are(session, jobs, runs)
+    else:
         _put_typed(session, jobs, runs)
-        return
+    history.mark_since(session, highest)
+
+
+def _put_as_they_are(
+    session: Session, jobs: Sequence[tuple[Any, ...]], runs: Sequence[tuple[Any, ...]]
+) -> None:
     # Straight to the driver: SQLAlchemy would look at each row and each value.
-    driver: Any = connection.connection.driver_connection
+    driver: Any = session.connection().connection.driver_connection
     driver.executemany(_SQLITE_JOB, jobs)
     driver.executemany(_SQLITE_RUN, runs)
 

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import exists, select, text, update
 from sqlalchemy.orm import Session
 
+from gateway.store import history
 from gateway.store import money_models as mm
 from gateway.store.models import HeldRow, Job, Run, Submission
 
@@ -203,6 +204,7 @@ def end_by_decision(session: Session, run_id: int, seconds: int) -> None:
         .where(Run.id == run_id)
         .values(end_time=end, elapsed_seconds=seconds, suspended_seconds=0, to_settle=True)
     )
+    history.mark(session, [run_id])
     session.execute(
         update(Job)
         .where(Job.id == run.job_id)

@@ -11,6 +11,7 @@ from gateway.core.access import Role, Viewer
 from gateway.core.qos import tres
 from gateway.core.states import JobState
 from gateway.core.tres import GPU
+from gateway.store import history
 from gateway.store import models as t
 from gateway.store.uow import Begin
 from gateway.wire import messages as m
@@ -125,6 +126,7 @@ def add_run(begin: Begin, job_id: int, **values: Any) -> int:
         run = t.Run(**(facts | values))
         session.add(run)
         session.flush()
+        history.mark(session, [run.id])
         return run.id
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 
 import structlog
 
@@ -16,7 +17,7 @@ from gateway.core.gate import Mode
 from gateway.core.pace import Last, is_due, next_interval
 from gateway.services import budgets as budgeting
 from gateway.services import clean_up as cleaning
-from gateway.services import credit, deliver, gate_checks, hold, link, poll, review
+from gateway.services import credit, deliver, gate_checks, hold, keep_history, link, poll, review
 from gateway.services import enforce as enforcing
 from gateway.services import ingest as accounting
 from gateway.services import reconcile as reconciling
@@ -31,6 +32,7 @@ log = structlog.get_logger()
 RECENT = timedelta(minutes=15)
 CLUSTER_SECONDS = 30.0
 POLICY_SECONDS = 60.0
+PRIORITY_SECONDS = 60.0
 LATE_SECONDS = 600.0
 
 
@@ -49,6 +51,7 @@ class Context:
     backfill: timedelta = accounting.FIRST_WINDOW
     rules: settling.Rules = field(default_factory=settling.Rules)
     gate: Mode = Mode.ENFORCE
+    history: Path | None = None  # the folder of the columnar history; None: none is kept
     zone: tzinfo = UTC
     gate_memory: enforcing.Memory = field(default_factory=enforcing.Memory)
     stopwatch: Callable[[], float] = time.monotonic
@@ -83,7 +86,7 @@ def queue(context: Context) -> None:
 
 
 def cluster(context: Context) -> None:
-    """Nodes and partitions."""
+    """Nodes, partitions and reservations."""
     _paced(
         context,
         poll.CLUSTER,
@@ -95,13 +98,25 @@ def cluster(context: Context) -> None:
 
 
 def policy(context: Context) -> None:
-    """Associations and QoS."""
+    """Associations, QoS, accounts and fair shares."""
     _paced(
         context,
         poll.POLICY,
         POLICY_SECONDS,
         lambda now: (
             poll.poll_policy(begin=context.begin, broker=context.broker, now=now).error_code
+        ),
+    )
+
+
+def priority(context: Context) -> None:
+    """Why one waiting job stands before another."""
+    _paced(
+        context,
+        poll.PRIORITY,
+        PRIORITY_SECONDS,
+        lambda now: (
+            poll.poll_priority(begin=context.begin, broker=context.broker, now=now).error_code
         ),
     )
 
@@ -220,6 +235,17 @@ def training(context: Context) -> None:
         log.warning("training_unread", code=report.error_code, jobs_left=report.left)
 
 
+def history(context: Context) -> None:
+    """The columnar history, in step with the runs in the database."""
+    if context.history is None:
+        return
+    kept = keep_history.keep(
+        context.history, begin=context.begin, read=context.read, now=context.clock()
+    )
+    if kept.rebuilt:
+        log.info("history_rebuilt", blocks=kept.made)
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures, ended sessions, and the telemetry of runs of long ago."""
     cleaning.clean_up(begin=context.begin, now=context.clock())
@@ -229,6 +255,7 @@ JOBS = (
     Periodic("queue", 1.0, queue),
     Periodic("cluster", 1.0, cluster),
     Periodic("policy", 1.0, policy),
+    Periodic("priority", 1.0, priority),
     Periodic("ingest", 1.0, ingest),
     Periodic("ingest_late", 10.0, ingest_late),
     Periodic("reconcile", 30.0, reconcile),
@@ -240,6 +267,7 @@ JOBS = (
     Periodic("find_lost", 600.0, find_lost),
     Periodic("budgets", 60.0, budgets),
     Periodic("training", 5.0, training),
+    Periodic("history", 15.0, history),
     Periodic("clean_up", 3600.0, clean_up),
 )
 

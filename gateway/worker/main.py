@@ -115,6 +115,7 @@ def build(settings: Settings) -> Worker:
         rules=Rules(suspended=Suspended.HELD if settings.bill_suspended else Suspended.RUNNING),
         gate=Mode(settings.gate),
         zone=settings.timezone,
+        history=settings.home / "history",
         clock=_clock,
     )
     return Worker(context, leader)

@@ -1,0 +1,132 @@
+"""The job history on disk: Parquet files of a block of runs each, and the list that names them.
+
+`runs.json` is the truth: which file holds which block. Files are written whole under a name that
+was never used, then the list is renamed into its place, so that a reader has all of one state or
+all of the next, and a kill leaves the old one. What no list has named for a while is removed.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gateway.core.past_runs import COLUMNS, ColumnType, Row
+
+SHAPE = 1  # of the columns: another number makes everything anew
+LIST = "runs.json"
+KEPT_SECONDS = 600.0  # readers that have the list of a moment ago still open its files
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """File names by block; the highest run id that the database had; when it was made."""
+
+    files: Mapping[int, str]
+    highest: int
+    made_at: datetime
+
+
+@contextmanager
+def writing(folder: Path, *, wait: bool) -> Iterator[bool]:
+    """The one writer at a time. False when somebody else is writing and `wait` is not wished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True  # closing the file lets go of it
+
+
+def load(folder: Path) -> Manifest | None:
+    """What the list says; None where there is none, or none that this code can read, or where it
+    names a file that has gone: then everything is to be made anew."""
+    try:
+        found = json.loads((folder / LIST).read_text())
+        if found["shape"] != SHAPE:
+            return None
+        files = {int(block): str(name) for block, name in found["files"].items()}
+        made_at = datetime.fromtimestamp(found["made_at"], UTC)
+        manifest = Manifest(files, int(found["highest"]), made_at)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    whole = all((folder / name).is_file() for name in files.values())
+    return manifest if whole else None
+
+
+def save(folder: Path, manifest: Manifest) -> None:
+    """From here on readers have this state."""
+    facts = {
+        "shape": SHAPE,
+        "highest": manifest.highest,
+        "made_at": manifest.made_at.timestamp(),
+        "files": {str(block): name for block, name in sorted(manifest.files.items())},
+    }
+    part = folder / f"{LIST}.part"
+    with part.open("w") as file:
+        json.dump(facts, file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(folder / LIST)
+
+
+def write(folder: Path, block: int, rows: Sequence[Row]) -> str:
+    """The block's file, on disk; its name. Nobody reads it before a list names it."""
+    import duckdb  # noqa: PLC0415  # tens of megabytes, for who writes or reads history
+
+    name = f"runs-{block:06}-{secrets.token_hex(6)}.parquet"
+    columns = {
+        str(place): _array(kind, [row[place] for row in rows])
+        for place, kind in enumerate(COLUMNS.values())
+    }
+    chosen = ", ".join(
+        f'{_typed(place, kind)} AS "{column}"'
+        for place, (column, kind) in enumerate(COLUMNS.items())
+    )
+    with duckdb.connect() as connection:
+        # Texts are texts, whatever the first ones look like.
+        connection.execute("SET pandas_analyze_sample = 0")
+        connection.register("given", columns)
+        path = str(folder / name).replace("'", "''")
+        copy = f"COPY (SELECT {chosen} FROM given) TO '{path}' (FORMAT parquet)"  # noqa: S608  # ours
+        connection.execute(copy)
+    _to_disk(folder / name)
+    return name
+
+
+def sweep(folder: Path, manifest: Manifest) -> None:
+    """Remove files that no list has named for a while."""
+    named = set(manifest.files.values())
+    old = time.time() - KEPT_SECONDS
+    for file in folder.glob("runs-*.parquet"):
+        if file.name not in named and file.stat().st_mtime < old:
+            file.unlink(missing_ok=True)
+
+
+def _typed(place: int, kind: ColumnType) -> str:
+    if kind is ColumnType.TIME:
+        return f'make_timestamp("{place}" * 1000000)'
+    return f'CAST("{place}" AS {kind.value})'
+
+
+def _array(kind: ColumnType, values: list[Any]) -> Any:
+    import numpy as np  # noqa: PLC0415
+
+    if kind is ColumnType.TEXT:
+        return np.array(values, dtype=object)
+    missing = [value is None for value in values]
+    known = np.array([value or 0 for value in values], dtype=np.int64)
+    return np.ma.masked_array(known, mask=missing)
+
+
+def _to_disk(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
