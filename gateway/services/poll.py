@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 QUEUE, CLUSTER, POLICY, ACCOUNTING = "queue", "cluster", "policy", "accounting"
+PRIORITY = "priority"
 ACCOUNTING_LATE = "accounting_late"
 # What a read of Slurm can end in; anything else is a fault of ours and goes up.
 BROKER_ERRORS = (BrokerRefused, BrokerUnreachable, BrokerSilent)
@@ -84,33 +85,57 @@ def poll_queue(
 
 
 def poll_cluster(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
-    """Nodes and partitions, replaced in one transaction."""
+    """Nodes, partitions and reservations, replaced in one transaction."""
     with begin() as session:
         polls.tried(session, CLUSTER, at=now)
     try:
         nodes, partitions = broker.nodes(), broker.partitions()
+        reservations = broker.reservations()
         _not_empty(nodes, partitions)
     except BROKER_ERRORS as error:
         return _failed(begin, CLUSTER, error)
     with begin() as session:
-        snapshot.replace_cluster(session, nodes=nodes, partitions=partitions)
+        snapshot.replace_cluster(
+            session, nodes=nodes, partitions=partitions, reservations=reservations
+        )
         polls.succeeded(session, CLUSTER, began=now, at=now)
     return PollReport()
 
 
 def poll_policy(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
-    """Associations and QoS, replaced in one transaction."""
+    """Associations, QoS, accounts and fair shares, replaced in one transaction."""
     with begin() as session:
         polls.tried(session, POLICY, at=now)
     try:
         associations, qos = broker.associations(), broker.qos()
-        _not_empty(associations, qos)
+        accounts, fair_shares = broker.accounts(), broker.fair_shares()
+        _not_empty(associations, qos, accounts)
     except BROKER_ERRORS as error:
         return _failed(begin, POLICY, error)
     with begin() as session:
-        snapshot.replace_policy(session, associations=associations, qos=qos)
+        snapshot.replace_policy(
+            session,
+            associations=associations,
+            qos=qos,
+            accounts=accounts,
+            fair_shares=fair_shares,
+        )
         polls.succeeded(session, POLICY, began=now, at=now)
     return PollReport()
+
+
+def poll_priority(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
+    """Points of waiting jobs, replaced in one transaction. None is an answer: nobody waits."""
+    with begin() as session:
+        polls.tried(session, PRIORITY, at=now)
+    try:
+        priorities = broker.priorities()
+    except BROKER_ERRORS as error:
+        return _failed(begin, PRIORITY, error)
+    with begin() as session:
+        snapshot.replace_priorities(session, priorities)
+        polls.succeeded(session, PRIORITY, began=now, at=now)
+    return PollReport(jobs=len(priorities.jobs))
 
 
 def _not_empty(*answers: tuple[object, ...]) -> None:

@@ -17,6 +17,7 @@ POLLS = {
     "queue": _l("Queue"),
     "cluster": _l("Nodes and partitions"),
     "policy": _l("Groups and QoS"),
+    "priority": _l("Priorities of waiting jobs"),
     "accounting": _l("Accounting"),
     "accounting_late": _l("Accounting, once more"),
     "facts": _l("What Slurm counts and enforces"),
