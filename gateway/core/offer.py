@@ -129,6 +129,7 @@ def build_offer(
     partitions: "Sequence[m.Partition]",
     qos: "Sequence[m.Qos]",
     nodes: "Sequence[m.Node]",
+    *,
     accounts: "Sequence[p.Account]" = (),
 ) -> Offer:
     """The offer from what Slurm said last. Others' associations are left out."""

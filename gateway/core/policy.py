@@ -11,6 +11,8 @@ from typing import TypeVar
 from gateway.core.answers import Value, clean_all
 from gateway.core.arrays import array_text
 from gateway.core.ask import Ask, FieldProblem
+from gateway.core.capfit import CODES as CAP_CODES
+from gateway.core.capfit import Sizes, problems
 from gateway.core.durations import BadTimeLimit, format_time_limit, parse_time_limit
 from gateway.core.manifest import FieldKind, GpuRule, Manifest, Range
 from gateway.core.offer import (
@@ -54,9 +56,7 @@ CODES = (
     "gpus_per_node_above_node",
     "cpus_above_node",
     "nodes_above_partition",
-    "gpus_above_job_limit",
-    "gpus_above_user_limit",
-    "gpus_above_group_limit",
+    *CAP_CODES,
     "name_too_long",
     "name_characters",
     "folder_too_long",
@@ -122,9 +122,9 @@ def judge(ask: Ask, offer: Offer, manifest: Manifest) -> Judged:
     qos = judging.qos(partition) if partition else None
     if partition is not None:
         judging.node_shape(partition, qos.limits if qos else None)
-    if qos is not None:
+    if partition is not None and qos is not None:
         judging.time_cap(qos.limits)
-        judging.gpu_limits(qos.limits)
+        judging.caps(partition, qos.limits)
     return Judged(tuple(judging.problems), judging.reading)
 
 
@@ -235,28 +235,23 @@ class _Judging:
             by=limits.max_minutes_by,
         )
 
-    def gpu_limits(self, limits: Limits) -> None:
-        """The whole job against each limit; the narrowest is the one to tell."""
-        total = self.reading.gpus
-        caps = [
-            (limits.max_gpus_per_job, "gpus_above_job_limit"),
-            (limits.max_gpus_per_user, "gpus_above_user_limit"),
-            (limits.max_gpus_per_group, "gpus_above_group_limit"),
-        ]
-        broken = [(cap, code) for cap, code in caps if cap is not None and total and total > cap]
-        if not broken or total is None:
+    def caps(self, partition: PartitionChoice, limits: Limits) -> None:
+        """What can never start for a limit; a form that is not whole is not judged yet."""
+        read, own = self.reading, self._resources
+        if read.nodes is None or read.gpus_per_node is None or read.nproc_per_node is None:
             return
-        cap, code = min(broken, key=lambda entry: entry[0])
-        per_node, nodes = self.reading.gpus_per_node or 1, self.reading.nodes or 1
-        if per_node <= cap and not self._resources.nodes.is_fixed:
-            self._problem("nodes", code, nearest=str(cap // per_node), max=cap, gpus=total)
-            return
-        fits = cap // nodes or cap
-        self._problem(
-            self._gpu_field, code, nearest=str(fits) if fits else None, max=cap, gpus=total
+        chosen = own.gpus is GpuRule.CHOSEN
+        sizes = Sizes(
+            resources=own,
+            nodes=read.nodes,
+            per=read.gpus_per_node if chosen else read.nproc_per_node,
+            minutes=read.time_limit_minutes or 1,
+            gpu_type=read.gpu_type,
+            cpus=read.cpus_per_task,
+            tasks=read.tasks,
         )
-        if fits * nodes > cap and cap:
-            self._problem("nodes", code, nearest="1", max=cap, gpus=total)
+        others = {one.name: one.limits.caps for one in partition.qos if one.name != read.qos}
+        self.problems += problems(limits.caps, sizes, others)
 
     def _array(self) -> None:
         rule, read = self._resources.array, self.reading

@@ -126,16 +126,20 @@ _SENTENCES = (
 )
 
 
-def reason_key(text: str | None) -> str:
-    """The message key for a reason as Slurm prints it, with or without details; unknown: other."""
+def reason_word(text: str | None) -> str:
+    """Slurm's own word in a reason as it prints it, without details; empty: there is none."""
     printed = (text or "None").strip().strip("()")
     if printed.endswith("_JobArrayTaskLimit"):
-        return "array_limit"
-    for sentence, key in _SENTENCES:
-        if printed.lower().startswith(sentence):
-            return key
+        return "JobArrayTaskLimit"
     word = _WORD.match(printed)
     rest = printed[word.end() :] if word else ""
-    if word is None or (rest and rest[0] not in ",:( "):
-        return "other"
-    return _KEYS.get(word[0], "other")
+    return "" if word is None or (rest and rest[0] not in ",:( ") else word[0]
+
+
+def reason_key(text: str | None) -> str:
+    """The message key for a reason as Slurm prints it, with or without details; unknown: other."""
+    printed = (text or "None").strip().strip("()").lower()
+    for sentence, key in _SENTENCES:
+        if printed.startswith(sentence):
+            return key
+    return _KEYS.get(reason_word(text), "other")

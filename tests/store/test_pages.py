@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from gateway.core.node_states import in_service
 from gateway.store import snapshot
 from gateway.store.queries import job as job_queries
-from gateway.store.queries.cluster import cluster, in_service
+from gateway.store.queries.cluster import cluster
 from gateway.store.queries.health import health, poll
 from gateway.store.queries.people import choices, groups, members, people
 from gateway.store.uow import Begin

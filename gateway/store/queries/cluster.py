@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Column, Select, func, select
 from sqlalchemy.orm import Session
 
+from gateway.core.node_states import in_service
 from gateway.core.states import JobState
 from gateway.store import snapshot
 from gateway.store.models import QueueNow, table_of
@@ -16,16 +17,6 @@ from gateway.wire.messages import Node, Partition
 
 MOST_SUMS = 100
 _PENDING = tuple(state.value for state in JobState if state.is_pending)
-
-# Slurm's words for a node that starts nothing new. A node that saves power is not among them:
-# Slurm wakes it for a job.
-_OUT_OF_SERVICE = frozenset(
-    {
-        *("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "FUTURE", "UNKNOWN"),
-        *("INVALID", "INVALID_REG", "MAINT", "MAINTENANCE", "NOT_RESPONDING", "NO_RESPOND"),
-        *("REBOOT", "REBOOT_ISSUED", "REBOOT_REQUESTED"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +104,6 @@ def cluster(session: Session) -> Cluster:
 
 def nodes(session: Session) -> tuple[NodeCard, ...]:
     return tuple(_card(one) for one in snapshot.nodes(session))
-
-
-def in_service(state: str) -> bool:
-    """Whether Slurm may start something on a node in this state."""
-    words = {word.strip("*~#!%$@^-") for word in state.upper().split("+")}
-    return not words & _OUT_OF_SERVICE
 
 
 def _card(node: Node) -> NodeCard:
