@@ -209,11 +209,11 @@ class FakeBroker(FakePolicy):
         if request.array and parse_array(request.array).at_least > MAX_ARRAY_SIZE:
             raise BrokerRefused(request.array, code="invalid_array")
         member = self.policy.members.get((request.account, request.user))
-        if member is None:
+        if member is None or not {"", request.partition} & set(member.partitions):
             raise BrokerRefused(request.account, code="invalid_account")
         if member.closed:
-            raise BrokerRefused(request.user, code="group_submit_limit")
-        if request.qos not in self.policy.accounts[request.account].policy.qos:
+            raise BrokerRefused(request.user, code="association_submit_limit")
+        if request.qos not in self.policy.usable(self.policy.accounts[request.account].policy):
             raise BrokerRefused(request.qos, code="invalid_qos")
         too_many = request.gpus_per_node > partition.gpus_per_node
         wrong_kind = request.gpu_type not in (None, partition.gpu_type)

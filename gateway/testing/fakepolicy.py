@@ -2,23 +2,26 @@
 
 from dataclasses import replace
 
-from gateway.core.qos import Policy
-from gateway.core.qos_checks import problems
-from gateway.core.tres import GPU
+from gateway.broker.groups import check_shares
+from gateway.broker.qos import checked
+from gateway.core.qos import Kind, Policy, TresLimit, fields_of, value
+from gateway.core.tres import GPU, STATIC_IDS
 from gateway.errors import BrokerRefused
-from gateway.testing.fakegate import FakeGate
+from gateway.testing.fakemembers import FakeMembers
 from gateway.wire import messages as m
 from gateway.wire import policy as p
 
-_WEIGHTS = p.PriorityWeights(1000, 0, 10000, 0, 0, 100000, "")
 
-
-class FakePolicy(FakeGate):
+class FakePolicy(FakeMembers):
     """QoS, group policies, shares, people, priorities and reservations."""
 
     def associations(self) -> tuple[m.Association, ...]:
         self._ask("associations")
-        return tuple(self._association(one) for one in self.policy.members.values())
+        return tuple(
+            self._association(one, place)
+            for one in self.policy.members.values()
+            for place in one.partitions
+        )
 
     def qos(self) -> tuple[m.Qos, ...]:
         self._ask("qos")
@@ -29,7 +32,7 @@ class FakePolicy(FakeGate):
 
     def accounts(self) -> tuple[p.Account, ...]:
         self._ask("accounts")
-        return tuple(self.policy.accounts.values())
+        return tuple(self._shown(one) for one in self.policy.accounts.values())
 
     def set_group_policy(self, request: p.SetGroupPolicy) -> p.Account:
         return self._act("set-group-policy", lambda: self._set_group(request))
@@ -37,40 +40,15 @@ class FakePolicy(FakeGate):
     def set_shares(self, request: p.SetShares) -> tuple[p.Shares, ...]:
         return self._act("set-shares", lambda: self._set_shares(request))
 
-    def fair_shares(self) -> tuple[p.FairShare, ...]:
-        self._ask("fair-shares")
-        return self.policy.fair_share
-
-    def priorities(self) -> p.Priorities:
-        self._ask("priorities")
-        waiting = [job for job in self.queue().jobs if job.state == "PENDING"]
-        return p.Priorities(_WEIGHTS, tuple(self._factors(job) for job in waiting))
-
-    def reservations(self) -> tuple[p.Reservation, ...]:
-        self._ask("reservations")
-        return self.policy.reservations
-
-    def add_member(self, account: str, user: str) -> p.Membership:
-        return self._act("add-member", lambda: self._add(account, user))
-
-    def remove_member(self, account: str, user: str) -> p.Membership:
-        return self._act("remove-member", lambda: self._remove(account, user))
-
-    def set_member(self, request: p.SetMember) -> p.Membership:
-        return self._act("set-member", lambda: self._set_member(request))
-
     # --- inside ---
 
-    def queue(self) -> m.Queue:
-        raise NotImplementedError  # FakeBroker's
-
-    def _association(self, one: p.Membership) -> m.Association:
+    def _association(self, one: p.Membership, place: str) -> m.Association:
         policy = self.policy.accounts[one.account].policy
         return m.Association(
             user=one.user,
             account=one.account,
-            partition=None,
-            qos=policy.qos,
+            partition=place or None,
+            qos=self.policy.usable(policy),
             default_qos=policy.default_qos,
             is_default_account=one.is_default,
             is_coordinator=one.is_coordinator,
@@ -84,8 +62,8 @@ class FakePolicy(FakeGate):
         )
 
     def _set_qos(self, asked: p.SetQos) -> m.Qos:
-        _check(asked.wanted)
-        name, known = asked.wanted.name, self.policy.qos
+        wanted = checked(asked.wanted, asked.expected)
+        name, known = wanted.name, self.policy.qos
         now = known.get(name)
         if asked.expected is not None and asked.expected.name != name:
             raise BrokerRefused(name, code="policy_bad_name")
@@ -95,24 +73,58 @@ class FakePolicy(FakeGate):
             raise BrokerRefused(name, code="no_such_qos")
         if now != asked.expected:
             raise BrokerRefused(name, code="policy_changed_meanwhile")
-        if unknown := set(asked.wanted.preempts) - known.keys():
+        if unknown := set(wanted.preempts) - known.keys():
             raise BrokerRefused(min(unknown), code="no_such_qos")
+        if name in self._pushed_off(wanted):
+            raise BrokerRefused(name, code="policy_preemption_loop")
+        self._require_tracked(wanted)
         kept = {key: getattr(now or m.Qos(name=name), key) for key in self.policy.refuse_qos_fields}
-        known[name] = replace(asked.wanted, **kept)
+        known[name] = replace(wanted, **kept)
         return known[name]
 
     def _set_group(self, asked: p.SetGroupPolicy) -> p.Account:
-        _check(asked.wanted)
-        before = self._account(asked.wanted.name)
+        wanted = checked(asked.wanted, asked.expected)
+        if asked.expected.name != wanted.name:
+            raise BrokerRefused(wanted.name, code="policy_bad_name")
+        before = self._account(wanted.name)
         if before.policy != asked.expected:
-            raise BrokerRefused(asked.wanted.name, code="policy_changed_meanwhile")
-        if unknown := set(asked.wanted.qos) - self.policy.qos.keys():
+            raise BrokerRefused(wanted.name, code="policy_changed_meanwhile")
+        named = {*wanted.qos, *([wanted.default_qos] if wanted.default_qos else [])}
+        if unknown := named - self.policy.qos.keys():
             raise BrokerRefused(min(unknown), code="no_such_qos")
-        after = replace(before, policy=asked.wanted)
-        self.policy.accounts[asked.wanted.name] = after
-        return after
+        if wanted.default_qos not in (None, *self.policy.usable(wanted)):
+            raise BrokerRefused(wanted.name, code="policy_default_not_listed")
+        self._require_tracked(wanted)
+        self.policy.accounts[wanted.name] = replace(before, policy=wanted)
+        return self._shown(self.policy.accounts[wanted.name])
+
+    def _shown(self, account: p.Account) -> p.Account:
+        return replace(account, usable_qos=self.policy.usable(account.policy))
+
+    def _pushed_off(self, wanted: m.Qos) -> set[str]:
+        """Whom its jobs may push off, and whom those may, and so on."""
+        found: set[str] = set()
+        left = list(wanted.preempts)
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += self.policy.qos[name].preempts
+        return found
+
+    def _require_tracked(self, wanted: Policy) -> None:
+        known = {*STATIC_IDS.values(), *self.facts.tracked, *self._card_types()}
+        for field in fields_of(wanted):
+            rows = value(wanted, field) if field.kind is Kind.TRES else ()
+            for row in rows if isinstance(rows, tuple) else ():
+                if isinstance(row, TresLimit) and row.tres not in known:
+                    raise BrokerRefused(row.tres, code="policy_unknown_tres")
+
+    def _card_types(self) -> set[str]:
+        return {f"{GPU}:{one.gpu_type}" for one in self.site.partitions if one.gpu_type}
 
     def _set_shares(self, asked: p.SetShares) -> tuple[p.Shares, ...]:
+        check_shares(asked)
         now = [self._account(one.account).policy for one in asked.expected]
         if [policy.shares for policy in now] != [one.shares for one in asked.expected]:
             raise BrokerRefused("shares", code="policy_changed_meanwhile")
@@ -121,77 +133,3 @@ class FakePolicy(FakeGate):
             policy = replace(before.policy, shares=one.shares)
             self.policy.accounts[one.account] = replace(before, policy=policy)
         return asked.wanted
-
-    def _account(self, name: str) -> p.Account:
-        if name not in self.policy.accounts:
-            raise BrokerRefused(name, code="no_such_account")
-        return self.policy.accounts[name]
-
-    def _add(self, account: str, user: str) -> p.Membership:
-        self._account(account)
-        self._person(user)
-        key = (account, user)
-        if key not in self.policy.members:
-            first = all(one.user != user for one in self.policy.members.values())
-            self.policy.members[key] = p.Membership(
-                account, user, ("",), is_coordinator=False, is_default=first, closed=False
-            )
-        return self.policy.members[key]
-
-    def _remove(self, account: str, user: str) -> p.Membership:
-        one = self._member(account, user)
-        open_jobs = [job for job in self.jobs.values() if not job.ended]
-        if any((job.request.account, job.request.user) == (account, user) for job in open_jobs):
-            raise BrokerRefused(user, code="member_has_jobs")
-        others = [o for o in self.policy.members.values() if o.user == user and o != one]
-        if one.is_default and others:
-            raise BrokerRefused(user, code="member_default_account")
-        del self.policy.members[(account, user)]
-        return p.Membership(account, user, (), is_coordinator=False, is_default=False, closed=False)
-
-    def _set_member(self, asked: p.SetMember) -> p.Membership:
-        one = self._member(asked.account, asked.user)
-        if asked.is_coordinator is not None:
-            one = replace(one, is_coordinator=asked.is_coordinator)
-        if asked.closed is not None:
-            one = replace(one, closed=asked.closed)
-        if asked.is_default:
-            for key, other in list(self.policy.members.items()):
-                if other.user == asked.user:
-                    self.policy.members[key] = replace(other, is_default=False)
-            one = replace(one, is_default=True)
-        self.policy.members[(asked.account, asked.user)] = one
-        return one
-
-    def _member(self, account: str, user: str) -> p.Membership:
-        self._account(account)
-        if (account, user) not in self.policy.members:
-            raise BrokerRefused(user, code="no_such_association")
-        return self.policy.members[(account, user)]
-
-    def _factors(self, job: m.QueueJob) -> p.PriorityFactors:
-        top = max((one.priority for one in self.policy.qos.values()), default=1) or 1
-        level = self.policy.qos.get(job.qos)
-        of_qos = _WEIGHTS.qos * (level.priority if level else 0) // top
-        return p.PriorityFactors(
-            job_id=job.job_id,
-            user=job.user,
-            account=job.account,
-            partition=job.partition,
-            qos=job.qos,
-            priority=of_qos,
-            site=0,
-            age=0,
-            association=0,
-            fair_share=0,
-            job_size=0,
-            of_partition=0,
-            of_qos=of_qos,
-            nice=0,
-            tres="",
-        )
-
-
-def _check(wanted: Policy) -> None:
-    for problem in problems(wanted):
-        raise BrokerRefused(f"{problem.key}: {wanted.name!r}", code=problem.code)

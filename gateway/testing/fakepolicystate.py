@@ -5,6 +5,8 @@ from gateway.core.tres import GPU
 from gateway.testing.fakesite import FakeSite
 from gateway.wire import policy as p
 
+_ROOT_QOS = ("normal",)
+
 
 class PolicyState:
     """What sacctmgr would keep; `reservations` and `fair_share` are a test's to fill."""
@@ -16,6 +18,7 @@ class PolicyState:
                 policy=GroupPolicy(
                     name=name,
                     qos=tuple(sorted(site.group_qos[name])),
+                    default_qos=site.group_qos[name][0],
                     grp_tres=tres({GPU: limit} if (limit := site.group_gpus.get(name)) else {}),
                 ),
                 parent=None,
@@ -35,3 +38,7 @@ class PolicyState:
         self.fair_share: tuple[p.FairShare, ...] = ()
         self.reservations: tuple[p.Reservation, ...] = ()
         self.refuse_qos_fields: frozenset[str] = frozenset()  # written without taking effect
+
+    def usable(self, policy: GroupPolicy) -> tuple[str, ...]:
+        """QoS that jobs of an account may use: root's, where it has no list of its own."""
+        return policy.qos or _ROOT_QOS
