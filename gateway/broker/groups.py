@@ -45,7 +45,7 @@ class Groups:
 
         BrokerRefused before the call or by it; BrokerSilent from the call on for what is unknown.
         """
-        wanted = checked(asked.wanted)
+        wanted = checked(asked.wanted, asked.expected)
         if asked.expected.name != wanted.name:
             raise BrokerRefused(wanted.name, code="policy_bad_name")
         self._require_cluster()
@@ -65,7 +65,7 @@ class Groups:
         An account that Slurm refuses stays as it was and the others are written; when it refuses
         every one, the first refusal is raised.
         """
-        _check_shares(asked)
+        check_shares(asked)
         self._require_cluster()
         with self.alone.taken():
             found = self.read()
@@ -139,14 +139,15 @@ def _account(row: Sequence[str], usable: tuple[str, ...], facts: dict[str, list[
     )
 
 
-def _check_shares(asked: p.SetShares) -> None:
+def check_shares(asked: p.SetShares) -> None:
+    """BrokerRefused for lists that do not fit together, and names and numbers that are none."""
     names = [one.account for one in asked.wanted]
     if not 0 < len(names) <= p.MOST_SHARES or len(set(names)) != len(names):
         raise BrokerRefused(f"shares of {len(names)} accounts", code="policy_refused")
     if [one.account for one in asked.expected] != names:
         raise BrokerRefused("expected and wanted name others", code="policy_bad_name")
     for one in asked.wanted:
-        checked(GroupPolicy(name=one.account, shares=one.shares))
+        checked(GroupPolicy(name=one.account, shares=one.shares), None)
 
 
 def _differing(asked: p.SetShares) -> list[tuple[p.Shares, p.Shares]]:

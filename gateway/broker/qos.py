@@ -36,7 +36,7 @@ class QosPolicy:
 
         BrokerRefused before the call or by it; BrokerSilent from the call on for what is unknown.
         """
-        wanted = checked(asked.wanted)
+        wanted = checked(asked.wanted, asked.expected)
         with self.alone.taken():
             now = self._comparable(asked, wanted)
             todo = changes(now or Qos(name=wanted.name), wanted)
@@ -84,11 +84,11 @@ class QosPolicy:
         return found
 
 
-def checked(asked: P) -> P:
+def checked(asked: P, before: P | None) -> P:
     """As Slurm would keep it; BrokerRefused for what must not come near sacctmgr."""
-    for problem in problems(asked):
+    for problem in problems(asked, before):
         raise BrokerRefused(f"{problem.key}: {asked.name!r}", code=problem.code)
-    return as_kept(asked)
+    return as_kept(asked, before)
 
 
 def _qos(row: Sequence[str]) -> Qos:

@@ -48,28 +48,38 @@ class PolicyProblem:
     code: str
 
 
-def problems(wanted: Policy) -> tuple[PolicyProblem, ...]:
-    """Everything that is wrong with a QoS or a group's policy, whatever else exists."""
+def problems(wanted: Policy, before: Policy | None = None) -> tuple[PolicyProblem, ...]:
+    """Everything that is wrong with a QoS or a group's policy, whatever else exists.
+
+    What is as it was `before` is not sent, and so may be what Slurm alone would take.
+    """
     found = [] if NAME.fullmatch(wanted.name) else [PolicyProblem("name", "policy_bad_name")]
     if isinstance(wanted, GroupPolicy) and wanted.name == "root":
         found.append(PolicyProblem("name", "root_account_refused"))
-    for field in fields_of(wanted):
-        code = _wrong(field, value(wanted, field))
+    for field in _differing(wanted, before):
+        code = _wrong(field, value(wanted, field)) or _clash(field, wanted)
         if code:
             found.append(PolicyProblem(field.key, code))
-    if isinstance(wanted, Qos):
-        found += _of_qos(wanted)
-    elif wanted.default_qos and wanted.qos and wanted.default_qos not in wanted.qos:
-        found.append(PolicyProblem("default_qos", "policy_default_not_listed"))
     return tuple(found)
 
 
-def as_kept(wanted: P) -> P:
-    """What Slurm would give back: lists sorted, each entry once, descriptions in small letters."""
+def as_kept(wanted: P, before: P | None = None) -> P:
+    """What Slurm would give back: lists sorted, each entry once, descriptions in small letters.
+
+    What is as it was `before` stays so.
+    """
     values: dict[str, Any] = {
-        field.key: _kept(field, value(wanted, field)) for field in fields_of(wanted)
+        field.key: _kept(field, value(wanted, field)) for field in _differing(wanted, before)
     }
     return replace(wanted, **values)
+
+
+def _differing(wanted: Policy, before: Policy | None) -> list[Field]:
+    return [
+        field
+        for field in fields_of(wanted)
+        if before is None or value(before, field) != value(wanted, field)
+    ]
 
 
 def _kept(field: Field, found: Value) -> Value:
@@ -84,15 +94,24 @@ def _kept(field: Field, found: Value) -> Value:
             return found
 
 
-def _of_qos(wanted: Qos) -> list[PolicyProblem]:
-    found = []
-    if wanted.name in wanted.preempts:
-        found.append(PolicyProblem("preempts", "policy_preempts_itself"))
-    if wanted.limit_factor_millionths == 0:  # Slurm says yes and leaves it as it was
-        found.append(PolicyProblem("limit_factor_millionths", "policy_bad_number"))
-    if any(len(either.intersection(wanted.preempt_mode)) > 1 for either in _EITHER_MODE):
-        found.append(PolicyProblem("preempt_mode", "policy_two_modes"))
-    return found
+def _clash(field: Field, wanted: Policy) -> str | None:
+    """A value that is fine by itself, and not with the rest."""
+    if isinstance(wanted, GroupPolicy):
+        default = wanted.default_qos
+        is_out = default is not None and wanted.qos and default not in wanted.qos
+        return (
+            "policy_default_not_listed" if field.key in ("qos", "default_qos") and is_out else None
+        )
+    match field.key:
+        case "preempts":
+            return "policy_preempts_itself" if wanted.name in wanted.preempts else None
+        case "limit_factor_millionths":  # Slurm says yes to 0 and leaves it as it was
+            return "policy_bad_number" if wanted.limit_factor_millionths == 0 else None
+        case "preempt_mode":
+            modes = set(wanted.preempt_mode)
+            clash = any(len(either & modes) > 1 for either in _EITHER_MODE)
+            return "policy_two_modes" if clash else None
+    return None
 
 
 def _wrong(field: Field, found: Value) -> str | None:

@@ -121,21 +121,6 @@ def test_associations_hold_what_the_account_lends():
     )
 
 
-def test_a_separator_in_a_description_shifts_nothing():
-    line = "spot|10|0.820000|low,test|requeue|00:01:00|||gres/gpu=4|||3|DenyOnLimit|a|b | c\n"
-    (qos,) = Sacctmgr(Printed({"qos": line}), "dev").qos().qos
-    assert (qos.name, qos.description) == ("spot", "a|b | c")
-    assert (qos.usage_factor_millionths, qos.priority, qos.grace_seconds) == (820_000, 10, 60)
-    assert (qos.preempts, qos.max_gpus_per_user, qos.max_submit_per_user) == (("low", "test"), 4, 3)
-    assert (qos.max_wall_minutes, qos.max_gpus_per_job, qos.flags) == (None, None, ("DenyOnLimit",))
-
-
-@pytest.mark.parametrize("line", ["spot|10\n", "spot\n"])
-def test_a_line_with_too_few_columns_is_an_error(line):
-    with pytest.raises(BrokerUnreachable):
-        Sacctmgr(Printed({"qos": line}), "dev").qos()
-
-
 def test_an_estimate_is_read_in_utc():
     text = "sbatch: Job 5 to start at 2026-03-02T09:30:00 using 2 processors on nodes a100-1"
     found = Estimator(Printed({}, stderr=text), {}).estimate(PERSON, request(Cast()))
