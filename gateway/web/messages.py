@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gateway.core.ask import FieldProblem
 from gateway.errors import GatewayError, Refused
+from gateway.web.contribution_texts import CONTRIBUTION_ERRORS
 from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
 from gateway.web.money import money_text
 from gateway.web.money_texts import MONEY_ERRORS
@@ -14,12 +15,14 @@ from gateway.web.show import minutes_words
 from gateway.web.slurm_texts import SLURM_TEXTS
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
+from gateway.web.tres_words import tres_word
 
 TEXTS: Mapping[str, Lazy] = {
     **SLURM_TEXTS,
     **ERROR_TEXTS,
     **MONEY_ERRORS,
     **PLANNER_ERRORS,
+    **CONTRIBUTION_ERRORS,
     **POLICY_ERRORS,
     **PROBLEM_TEXTS,
 }
@@ -77,6 +80,10 @@ def shown(problem: FieldProblem) -> Shown:
     if problem.code == "time_limit_above_cap":
         facts["max"] = minutes_words(int(facts["max"]))
         facts["by"] = whose(str(facts["by"]))
+    if "resource" in problem.facts:
+        facts["resource"] = tres_word(str(problem.facts["resource"]))
+    if problem.code == "time_above_job_minutes":
+        facts |= {name: minutes_words(int(problem.facts[name])) for name in ("asked", "max")}
     return Shown(problem.field, problem.code, sentence(code, facts), problem.nearest)
 
 
