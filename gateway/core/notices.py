@@ -19,6 +19,9 @@ class Kind(StrEnum):
     GPUS_NOT_TRACKED = "gpus_not_tracked"
     QOS_OVERRIDES = "qos_overrides"  # qos
     HOLD_LOST = "hold_lost"  # hold, group, job, amount
+    POLICY_DRIFT = "policy_drift"  # object, how, fields
+    POLICY_FAILED = "policy_failed"  # change, object, code
+    POLICY_NOT_BACK = "policy_not_back"  # change, about, object, code
 
 
 # Alarms: what an administrator must look at.
@@ -31,5 +34,8 @@ ALARMS = frozenset(
         Kind.GPUS_NOT_TRACKED,
         Kind.QOS_OVERRIDES,
         Kind.HOLD_LOST,
+        Kind.POLICY_DRIFT,
+        Kind.POLICY_FAILED,
+        Kind.POLICY_NOT_BACK,
     }
 )

@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
 
 from gateway.core.qos import Change, GroupPolicy, Kind, Policy, Qos, changes, fields_of, value
-
-P = TypeVar("P", Qos, GroupPolicy)
 
 
 class Of(StrEnum):
@@ -131,7 +128,7 @@ def blank(policy: Policy) -> Policy:
 _UNORDERED = frozenset({Kind.NAMES, Kind.FLAGS, Kind.MODES, Kind.TRES})
 
 
-def normal(policy: P) -> P:
+def normal(policy: Policy) -> Policy:
     """Lists sorted, as Slurm is read, so that equal policies compare equal."""
     lists = {
         field.key: tuple(sorted(found))

@@ -36,6 +36,11 @@ NOTICES: Mapping[str, Lazy] = {
         "Slurm lost job %(job)s of %(group)s before it ran, and %(amount)s is still held for it:"
         " sluice ledger release-hold %(hold)s gives it back."
     ),
+    Kind.POLICY_DRIFT: _l("%(object)s was changed in Slurm behind the portal's back."),
+    Kind.POLICY_FAILED: _l("Change %(change)s of policy was not done, at %(object)s: %(why)s"),
+    Kind.POLICY_NOT_BACK: _l(
+        "Change %(about)s of policy is at its end, and did not go back, at %(object)s: %(why)s"
+    ),
     BUDGET: _l("The budget %(budget)s has reached %(percent)s %%: %(spent)s of %(amount)s."),
 }
 _AMOUNTS = frozenset({"need", "free", "spent", "amount"})

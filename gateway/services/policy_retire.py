@@ -1,0 +1,74 @@
+"""A QoS that shall be used no more: all groups let go of it, and the portal offers it no more.
+
+Slurm keeps it, so that what used it can still be read, and so that it can be brought back.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gateway.core.policy_change import Item
+from gateway.core.qos import GroupPolicy, Qos
+from gateway.errors import NotFound, Refused
+from gateway.services.policy_present import Present, present
+from gateway.store.uow import Begin
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+
+def retire(name: str, *, replacement: str | None, begin: Begin) -> tuple[Item, ...]:
+    """Items for `propose`. `replacement` becomes the default of the groups whose default it is.
+
+    NotFound; Refused policy_default_needed (there are such groups and no replacement, or one may
+    not use it), policy_last_qos (a group without any would take those of the account above).
+    """
+    with begin() as session:
+        there = present(session)
+    if name not in there.qos:
+        raise NotFound(f"no QoS {name}")
+    groups = there.groups_with(name)
+    for group in groups:
+        if set(group.qos) == {name}:
+            raise Refused("policy_last_qos", field="name", group=group.name)
+        if group.default_qos == name and replacement not in set(group.qos) - {name}:
+            raise Refused("policy_default_needed", field="replacement", group=group.name)
+    return (*(_let_go(group, name, replacement) for group in groups), _retired(there.qos[name]))
+
+
+def retire_what_can(name: str, there: Present) -> tuple[Item, ...]:
+    """The same where nobody is there to name a replacement: groups that cannot let go keep it,
+    and Slurm's answer to the last item says so."""
+    free = [
+        group
+        for group in there.groups_with(name)
+        if group.default_qos != name and set(group.qos) != {name}
+    ]
+    return (*(_let_go(group, name, None) for group in free), _retired(there.qos[name]))
+
+
+def bring_back(name: str, *, begin: Begin) -> tuple[Item, ...]:
+    """Offered again; groups get it by changes of their own.
+
+    NotFound; Refused policy_not_retired.
+    """
+    with begin() as session:
+        return (_brought_back(session, name),)
+
+
+def _brought_back(session: "Session", name: str) -> Item:
+    there = present(session)
+    if name not in there.qos:
+        raise NotFound(f"no QoS {name}")
+    if name not in there.retired:
+        raise Refused("policy_not_retired", field="name", qos=name)
+    return Item(there.qos[name], there.qos[name], retires=False)
+
+
+def _retired(qos: Qos) -> Item:
+    return Item(qos, qos, retires=True)
+
+
+def _let_go(group: GroupPolicy, name: str, replacement: str | None) -> Item:
+    left = tuple(one for one in group.qos if one != name)
+    default = replacement if group.default_qos == name else group.default_qos
+    return Item(group, replace(group, qos=left, default_qos=default))
