@@ -23,6 +23,7 @@ from gateway.services import ingest as accounting
 from gateway.services import reconcile as reconciling
 from gateway.services import settle as settling
 from gateway.services import smoke as smoking
+from gateway.services import spot as preemptions
 from gateway.services import training as runs
 from gateway.store import polls
 from gateway.store.uow import Begin
@@ -246,6 +247,13 @@ def history(context: Context) -> None:
         log.info("history_rebuilt", blocks=kept.made)
 
 
+def spot(context: Context) -> None:
+    """How often and after how long runs were preempted, summed up once an hour."""
+    preemptions.refresh(
+        begin=context.begin, read=context.read, now=context.clock(), zone=context.zone
+    )
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures, ended sessions, and the telemetry of runs of long ago."""
     cleaning.clean_up(begin=context.begin, now=context.clock())
@@ -268,6 +276,7 @@ JOBS = (
     Periodic("budgets", 60.0, budgets),
     Periodic("training", 5.0, training),
     Periodic("history", 15.0, history),
+    Periodic("spot", 60.0, spot),
     Periodic("clean_up", 3600.0, clean_up),
 )
 
