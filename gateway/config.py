@@ -45,6 +45,8 @@ class Settings:
     currency: str
     bill_suspended: bool
     gate: str
+    policy_second_approval: bool
+    contribution_hour: int  # of the site's zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         currency=reader.text("currency", "CNY"),
         bill_suspended=reader.flag("bill_suspended", default=False),
         gate=reader.choice("gate", "enforce", GATE_MODES),
+        policy_second_approval=reader.flag("policy_second_approval", default=False),
+        contribution_hour=int(reader.number("contribution_hour", 3, low=0, high=23)),
     )
     reader.finish()
     return settings
