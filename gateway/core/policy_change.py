@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gateway.core.qos import Change, GroupPolicy, Kind, Policy, Qos, changes, fields_of, value
+from gateway.core.qos import Change, GroupPolicy, Policy, Qos, changes
+from gateway.core.qos_checks import as_kept
 
 
 class Of(StrEnum):
@@ -125,17 +126,14 @@ def blank(policy: Policy) -> Policy:
     return GroupPolicy(name=policy.name)
 
 
-_UNORDERED = frozenset({Kind.NAMES, Kind.FLAGS, Kind.MODES, Kind.TRES})
-
-
-def normal(policy: Policy) -> Policy:
-    """Lists sorted, as Slurm is read, so that equal policies compare equal."""
-    lists = {
-        field.key: tuple(sorted(found))
-        for field in fields_of(policy)
-        if field.kind in _UNORDERED and isinstance(found := value(policy, field), tuple)
-    }
-    return replace(policy, **lists)  # type: ignore[arg-type]
+def as_slurm_keeps(item: Item) -> Item:
+    """With `after` as Slurm would give it back, so that a read-back can be compared."""
+    match item.before, item.after:
+        case Qos() | None as before, Qos() as after:
+            return replace(item, after=as_kept(after, before))
+        case GroupPolicy() | None as before, GroupPolicy() as after:
+            return replace(item, after=as_kept(after, before))
+    return item  # of two kinds: refused elsewhere
 
 
 class Reading(StrEnum):

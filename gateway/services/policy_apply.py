@@ -17,7 +17,7 @@ from gateway.core.policy_change import ChangeState, Item, ItemState, Source, out
 from gateway.core.qos import Policy
 from gateway.errors import NotFound
 from gateway.services.policy_changes import FAILED
-from gateway.services.policy_present import Present
+from gateway.services.policy_present import Present, of_slurm
 from gateway.services.policy_retire import retire_what_can
 from gateway.services.policy_send import CLAIM, Sender
 from gateway.services.poll import BROKER_ERRORS, POLICY
@@ -152,10 +152,9 @@ class _Turn:
 
     def _there(self) -> Present:
         """As Slurm says now: a read of the last minute could make a refusal out of nothing."""
-        qos = {one.name: one for one in self.broker.qos()}
-        groups = {one.policy.name: one.policy for one in self.broker.accounts()}
+        at, qos, accounts = self.clock(), self.broker.qos(), self.broker.accounts()
         with self.begin() as session:
-            return Present(qos, groups, rows.retired(session), self.clock())
+            return of_slurm(qos, accounts, retired=rows.retired(session), polled_at=at)
 
 
 def backwards(change: rows.ChangeRow, there: Present) -> tuple[Item, ...]:

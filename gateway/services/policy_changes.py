@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,9 @@ from gateway.core.policy_change import (
     ChangeState,
     Item,
     Source,
+    as_slurm_keeps,
     in_order,
-    normal,
+    of,
     preemption_loop,
 )
 from gateway.core.qos import GroupPolicy, Qos
@@ -50,12 +50,12 @@ def propose(
     Without `second_approval` it is decided by that: `policy_apply.apply` may follow at once, and
     the worker applies what nobody did, at `starts_at` where it is given. Items that change
     nothing are left out. `viewer` None: the command line, or the worker.
-    Refused: the codes of core.qos_checks and policy_nothing_changes, policy_twice, qos_exists,
-    policy_unknown_qos, policy_retired_qos, policy_default_not_allowed, policy_preemption_loop,
-    policy_reason_too_long, policy_ends_too_early; `object` names the item, `field` its field.
+    Refused: the codes of core.qos_checks and policy_nothing_changes, policy_object_twice,
+    qos_exists, no_such_account, policy_unknown_qos, policy_retired_qos, policy_preemption_loop,
+    policy_bad_reason, policy_ends_too_early; `object` names the item, `field` its field.
     """
     _check_words(reason, starts_at=starts_at, ends_at=ends_at, now=now)
-    wanted = [replace(item, after=normal(item.after)) for item in items]
+    wanted = [as_slurm_keeps(item) for item in items]
     _check_shape(wanted)
     with begin() as session:
         known = rows.by_key(session, key)
@@ -128,7 +128,7 @@ def _check_words(
     reason: str, *, starts_at: datetime | None, ends_at: datetime | None, now: datetime
 ) -> None:
     if len(reason) > LONGEST_REASON or not _REASON.fullmatch(reason):
-        raise Refused("policy_reason_too_long", field="reason", most=LONGEST_REASON)
+        raise Refused("policy_bad_reason", field="reason", most=LONGEST_REASON)
     if ends_at is not None and ends_at <= max(starts_at or now, now):
         raise Refused("policy_ends_too_early", field="ends_at")
 
@@ -137,17 +137,13 @@ def _check_shape(items: list[Item]) -> None:
     """What is wrong with an item whatever else exists."""
     objects = [item.object for item in items]
     for item in items:
-        for problem in problems(item.after):
-            raise Refused(problem.code, field=problem.key, object=item.object)
-        if objects.count(item.object) > 1:
-            raise Refused("policy_twice", field="name", object=item.object)
-        if item.before is not None and _is_another(item):
+        before, after = item.before, item.after
+        if before is not None and (of(before), before.name) != (of(after), after.name):
             raise Refused("policy_bad_name", field="name", object=item.object)
-
-
-def _is_another(item: Item) -> bool:
-    before, after = item.before, item.after
-    return before is not None and (type(before), before.name) != (type(after), after.name)
+        if objects.count(item.object) > 1:
+            raise Refused("policy_object_twice", field="name", object=item.object)
+        for problem in problems(after, before):
+            raise Refused(problem.code, field=problem.key, object=item.object)
 
 
 def _changes_something(item: Item, there: Present) -> bool:
@@ -187,11 +183,8 @@ def _check_known(item: Item, field: str, names: Iterable[str], known: dict[str, 
 
 def _check_group(item: Item, wanted: GroupPolicy, there: Present, known: dict[str, Qos]) -> None:
     _check_known(item, "qos", wanted.qos, known)
+    if wanted.default_qos is not None:
+        _check_known(item, "default_qos", [wanted.default_qos], known)
     before = item.before.qos if isinstance(item.before, GroupPolicy) else ()
     for name in sorted((set(wanted.qos) - set(before)) & there.retired):
         raise Refused("policy_retired_qos", field="qos", object=item.object, qos=name)
-    default = wanted.default_qos
-    if default is not None and default not in wanted.qos:
-        raise Refused(
-            "policy_default_not_allowed", field="default_qos", object=item.object, qos=default
-        )

@@ -16,10 +16,9 @@ from gateway.core.policy_change import Item, Of, Source, object_name
 from gateway.core.qos import Change, Policy, changes
 from gateway.errors import Refused
 from gateway.services import policy_changes
-from gateway.services.policy_present import polled_groups, polled_qos
 from gateway.services.policy_retire import retire
 from gateway.services.poll import POLICY
-from gateway.store import notices, policy, polls
+from gateway.store import notices, policy, polls, snapshot
 from gateway.store.queries import policy_changes as rows
 from gateway.store.queries.policy_changes import VersionRow
 from gateway.store.uow import Begin
@@ -153,8 +152,8 @@ def _look(session: "Session") -> _Seen:
         which for which, version in newest.items() if version.at >= polled_at
     }
     there: dict[tuple[Of, str], Policy] = {
-        **{(Of.QOS, name): one for name, one in polled_qos(session).items()},
-        **{(Of.GROUP, name): one for name, one in polled_groups(session).items()},
+        **{(Of.QOS, one.name): one for one in snapshot.qos(session)},
+        **{(Of.GROUP, one.policy.name): one.policy for one in snapshot.accounts(session)},
     }
     known = {of for of, _ in newest}
     drifts, first = list[Drift](), list[Policy]()

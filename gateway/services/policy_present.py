@@ -1,5 +1,6 @@
 """What Slurm has, as far as the portal knows: the last poll, and what was written since."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from gateway.core.qos import GroupPolicy, Policy, Qos
 from gateway.services.poll import POLICY
 from gateway.store import polls, snapshot
 from gateway.store.queries import policy_changes as rows
+from gateway.wire.policy import Account
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -16,20 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """By name. `retired` QoS are still in `qos`; `polled_at`: when the last read began."""
+    """By name. `retired` QoS are still in `qos`; `polled_at`: when the last read began.
+
+    `inherited`: the QoS of groups without a list of their own, from the account above.
+    """
 
     qos: dict[str, Qos]
     groups: dict[str, GroupPolicy]
     retired: frozenset[str]
     polled_at: datetime | None
+    inherited: dict[str, tuple[str, ...]]
 
     def policy(self, of: Of, name: str) -> Policy | None:
         return self.qos.get(name) if of is Of.QOS else self.groups.get(name)
 
+    def usable(self, group: GroupPolicy) -> tuple[str, ...]:
+        """QoS that its jobs may use."""
+        return group.qos or self.inherited.get(group.name, ())
+
     def groups_with(self, qos: str) -> tuple[GroupPolicy, ...]:
         """Groups that may use it, or fall back on it."""
         return tuple(
-            one for one in self.groups.values() if qos in one.qos or one.default_qos == qos
+            one for one in self.groups.values() if qos in (*self.usable(one), one.default_qos)
         )
 
 
@@ -37,7 +47,12 @@ def present(session: "Session") -> Present:
     """Forms, differences and files show this. A change carries what was shown, and is refused
     where Slurm has something else by then."""
     polled_at = polls.get(session, POLICY).succeeded_at
-    found = Present(polled_qos(session), polled_groups(session), rows.retired(session), polled_at)
+    found = of_slurm(
+        snapshot.qos(session),
+        snapshot.accounts(session),
+        retired=rows.retired(session),
+        polled_at=polled_at,
+    )
     for (of, name), version in rows.newest(session).items():
         if polled_at is not None and version.at < polled_at:
             continue
@@ -52,9 +67,19 @@ def present(session: "Session") -> Present:
     return found
 
 
-def polled_qos(session: "Session") -> dict[str, Qos]:
-    return {one.name: one for one in snapshot.qos(session)}
-
-
-def polled_groups(session: "Session") -> dict[str, GroupPolicy]:
-    return {one.policy.name: one.policy for one in snapshot.accounts(session)}
+def of_slurm(
+    qos: Iterable[Qos],
+    accounts: Iterable[Account],
+    *,
+    retired: frozenset[str],
+    polled_at: datetime | None,
+) -> Present:
+    """As one read says, without what was written since."""
+    accounts = tuple(accounts)
+    return Present(
+        {one.name: one for one in qos},
+        {one.policy.name: one.policy for one in accounts},
+        retired,
+        polled_at,
+        {one.policy.name: one.usable_qos for one in accounts if not one.policy.qos},
+    )

@@ -28,11 +28,12 @@ def retire(name: str, *, replacement: str | None, begin: Begin) -> tuple[Item, .
         raise NotFound(f"no QoS {name}")
     groups = there.groups_with(name)
     for group in groups:
-        if set(group.qos) == {name}:
+        if not (left := _left(group, name, there)):
             raise Refused("policy_last_qos", field="name", group=group.name)
-        if group.default_qos == name and replacement not in set(group.qos) - {name}:
+        if group.default_qos == name and replacement not in left:
             raise Refused("policy_default_needed", field="replacement", group=group.name)
-    return (*(_let_go(group, name, replacement) for group in groups), _retired(there.qos[name]))
+    items = (_let_go(group, name, there, replacement) for group in groups)
+    return (*items, _retired(there.qos[name]))
 
 
 def retire_what_can(name: str, there: Present) -> tuple[Item, ...]:
@@ -41,9 +42,9 @@ def retire_what_can(name: str, there: Present) -> tuple[Item, ...]:
     free = [
         group
         for group in there.groups_with(name)
-        if group.default_qos != name and set(group.qos) != {name}
+        if group.default_qos != name and _left(group, name, there)
     ]
-    return (*(_let_go(group, name, None) for group in free), _retired(there.qos[name]))
+    return (*(_let_go(group, name, there, None) for group in free), _retired(there.qos[name]))
 
 
 def bring_back(name: str, *, begin: Begin) -> tuple[Item, ...]:
@@ -68,7 +69,11 @@ def _retired(qos: Qos) -> Item:
     return Item(qos, qos, retires=True)
 
 
-def _let_go(group: GroupPolicy, name: str, replacement: str | None) -> Item:
-    left = tuple(one for one in group.qos if one != name)
+def _left(group: GroupPolicy, name: str, there: Present) -> tuple[str, ...]:
+    return tuple(one for one in there.usable(group) if one != name)
+
+
+def _let_go(group: GroupPolicy, name: str, there: Present, replacement: str | None) -> Item:
+    """A group that inherits the QoS gets a list of its own, of the others."""
     default = replacement if group.default_qos == name else group.default_qos
-    return Item(group, replace(group, qos=left, default_qos=default))
+    return Item(group, replace(group, qos=_left(group, name, there), default_qos=default))

@@ -58,8 +58,8 @@ class Sender:
             self._write(row)
 
     def _still_used(self, qos: str) -> bool:
-        groups = [account.policy for account in self.broker.accounts()]
-        return any(qos in group.qos or group.default_qos == qos for group in groups)
+        accounts = self.broker.accounts()
+        return any(qos in (*one.usable_qos, one.policy.default_qos) for one in accounts)
 
     def _mark_only(self, row: ItemRow) -> None:
         """A QoS that is retired, or brought back, as it is: Slurm is told nothing."""
