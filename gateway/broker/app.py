@@ -10,10 +10,13 @@ from typing import Any
 from gateway.broker.acts import Act, ActsLog
 from gateway.broker.failures import NotAllowed
 from gateway.broker.peer import Peer, peer_of
+from gateway.broker.policy_words import words
 from gateway.broker.slots import Slots
+from gateway.core.qos import Qos, changes
 from gateway.errors import BadMessage, BrokerSilent, GatewayError
 from gateway.wire.codec import dump, parse
 from gateway.wire.messages import AcceptedJob, Failure, SetGroupLimits
+from gateway.wire.policy import SetGroupPolicy, SetQos, SetShares
 from gateway.wire.verbs import CHECK_FOLDER, READ_FILE, VERBS, Verb
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
@@ -21,6 +24,7 @@ _PREFIX = "/v1/"
 # These never speak to Slurm: they go on while slurmctld is frozen, and Slurm while a file
 # system is.
 _WITHOUT_SLURM = frozenset({READ_FILE.name, CHECK_FOLDER.name})
+_MOST_LOGGED = 4000
 _log = logging.getLogger("gateway.broker")
 
 
@@ -109,15 +113,31 @@ def _describe(verb: Verb[object, object], request: object, peer: Peer) -> Act:
         caller_pid=peer.pid,
         user=str(getattr(request, "user", "") or ""),
         token=getattr(request, "token", None),
-        name=getattr(request, "name", None),
+        name=_name(request),
         job_id=getattr(request, "job_id", None),
         account=getattr(request, "account", None),
-        limits=_limits(request) if isinstance(request, SetGroupLimits) else None,
+        limits=_limits(request),
     )
 
 
-def _limits(asked: SetGroupLimits) -> str:
-    return f"GrpSubmitJobs={asked.grp_submit_jobs} GPU-run-minutes={asked.grp_gpu_run_minutes}"
+def _name(request: object) -> str | None:
+    if isinstance(request, SetQos | SetGroupPolicy):
+        return request.wanted.name
+    return getattr(request, "name", None)
+
+
+def _limits(asked: object) -> str | None:
+    """What shall be otherwise afterwards, in sacctmgr's words; unchecked, so cut."""
+    match asked:
+        case SetGroupLimits():
+            jobs, minutes = asked.grp_submit_jobs, asked.grp_gpu_run_minutes
+            return f"GrpSubmitJobs={jobs} GPU-run-minutes={minutes}"
+        case SetQos() | SetGroupPolicy():
+            before = asked.expected or Qos(name=asked.wanted.name)
+            return " ".join(words(changes(before, asked.wanted)))[:_MOST_LOGGED]
+        case SetShares():
+            return " ".join(f"{one.account}={one.shares}" for one in asked.wanted)[:_MOST_LOGGED]
+    return None
 
 
 def _failure(error: GatewayError) -> Failure:
