@@ -69,6 +69,16 @@ def move(
     return bool(getattr(done, "rowcount", 0))
 
 
+def set_times(
+    session: Session, change_id: int, *, starts_at: datetime | None, ends_at: datetime | None
+) -> bool:
+    """Of a change that is only proposed; False when it is not any more."""
+    proposed = _CHANGE.c.id == change_id, _CHANGE.c.state == ChangeState.PROPOSED.value
+    times = {"starts_at": starts_at, "ends_at": ends_at}
+    done = session.execute(update(_CHANGE).where(*proposed).values(**times))
+    return bool(getattr(done, "rowcount", 0))
+
+
 def claim(
     session: Session, change_id: int, *, until: datetime, now: datetime, person_id: int | None
 ) -> bool:
