@@ -17,10 +17,12 @@ _COMMANDS = {
     "template": "gateway.cli.template:template",
     "render": "gateway.cli.render:render",
     "plan": "gateway.cli.plan:plan",
+    "spot": "gateway.cli.spot:spot",
     "price": "gateway.cli.price:price",
     "grant": "gateway.cli.grant:grant",
     "ledger": "gateway.cli.ledger:ledger",
     "budget": "gateway.cli.budget:budget",
+    "contribution": "gateway.cli.contribution:contribution",
     "history": "gateway.cli.history:history",
     "cluster": "gateway.cli.cluster:cluster",
 }

@@ -7,7 +7,7 @@ by line; shares are rounded down to whole ones. More brought, or brought later, 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Context, Decimal
@@ -138,6 +138,7 @@ class Untouched(StrEnum):
     """Why a group keeps what it has."""
 
     LEFT_ALONE = "left_alone"
+    DRIFTED = "drifted"  # somebody changed it behind the portal: a person says first what holds
     PARENT = "parent"
 
 
@@ -156,11 +157,21 @@ class Result:
 
 
 def results(
-    rules: Rules, entries: Iterable[Entry], groups: Sequence[GroupPolicy], day: date
+    rules: Rules,
+    entries: Iterable[Entry],
+    groups: Sequence[GroupPolicy],
+    day: date,
+    *,
+    drifted: Collection[str] = (),
 ) -> tuple[Result, ...]:
     """Every group that there is, in the order given; also those that brought nothing."""
     found = scores(rules, entries, day)
-    return tuple(_result(rules, group, found.get(group.name, NOTHING)) for group in groups)
+    return tuple(
+        Result(group, group, found.get(group.name, NOTHING), Untouched.DRIFTED)
+        if group.name in drifted and group.name not in rules.left_alone
+        else _result(rules, group, found.get(group.name, NOTHING))
+        for group in groups
+    )
 
 
 def scores(rules: Rules, entries: Iterable[Entry], day: date) -> dict[str, Score]:

@@ -22,6 +22,7 @@ FEEDS: Mapping[Feed, Lazy] = {
 }
 UNTOUCHED: Mapping[Untouched, Lazy] = {
     Untouched.LEFT_ALONE: _l("left alone by the rules"),
+    Untouched.DRIFTED: _l("changed behind the portal: adopt or restore it first"),
     Untouched.PARENT: _l("shares with the account above"),
 }
 CONTRIBUTION_ERRORS: Mapping[str, Lazy] = {

@@ -17,6 +17,7 @@ from gateway.core.gate import Mode
 from gateway.core.pace import Last, is_due, next_interval
 from gateway.services import budgets as budgeting
 from gateway.services import clean_up as cleaning
+from gateway.services import contribution as contributions
 from gateway.services import credit, deliver, gate_checks, hold, keep_history, link, poll, review
 from gateway.services import enforce as enforcing
 from gateway.services import ingest as accounting
@@ -54,6 +55,8 @@ class Context:
     gate: Mode = Mode.ENFORCE
     history: Path | None = None  # the folder of the columnar history; None: none is kept
     zone: tzinfo = UTC
+    second_approval: bool = False
+    contribution_hour: int = 3
     gate_memory: enforcing.Memory = field(default_factory=enforcing.Memory)
     stopwatch: Callable[[], float] = time.monotonic
     took: dict[str, float] = field(default_factory=dict)
@@ -254,6 +257,22 @@ def spot(context: Context) -> None:
     )
 
 
+def contribution(context: Context) -> None:
+    """The night's shares, from what groups brought: a change that is due, or waits for a yes."""
+    run = contributions.run_nightly(
+        hour=context.contribution_hour,
+        second_approval=context.second_approval,
+        begin=context.begin,
+        read=context.read,
+        now=context.clock(),
+        zone=context.zone,
+    )
+    if run is not None:
+        log.info(
+            "contribution_run", groups=run.groups, differing=run.differing, change=run.change_id
+        )
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures, ended sessions, and the telemetry of runs of long ago."""
     cleaning.clean_up(begin=context.begin, now=context.clock())
@@ -277,6 +296,7 @@ JOBS = (
     Periodic("training", 5.0, training),
     Periodic("history", 15.0, history),
     Periodic("spot", 60.0, spot),
+    Periodic("contribution", 60.0, contribution),
     Periodic("clean_up", 3600.0, clean_up),
 )
 
