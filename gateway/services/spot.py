@@ -110,16 +110,27 @@ def record(
     return _shown(found.records, found.made_at, least_people) if found else SiteRecord(())
 
 
-def advise(session: "Session", asked: Asked, *, site: SiteRecord, now: datetime) -> Advised:
-    """Expected finish and cost for spot and for normal, by the prices of now. Refused, with the
-    field."""
-    levels = snapshot.qos(session)
-    qos = asked.qos or _usual_qos(spot_qos(levels), site)
+def advise(
+    session: "Session | None",
+    asked: Asked,
+    *,
+    site: SiteRecord,
+    now: datetime,
+    typed: Prices | None = None,
+) -> Advised:
+    """Expected finish and cost for spot and for normal, by `typed` prices, else those of now.
+    Without a session only what was asked counts. Refused, with the field."""
+    levels = snapshot.qos(session) if session else ()
+    qos = (asked.qos or _usual_qos(spot_qos(levels), site)).casefold()
     normal = steady_qos(levels)
+    prices = typed
+    if session and prices is None:
+        prices = _prices(session, asked.gpu_type, qos, normal, now)
     found = behind(site, asked.gpu_type, qos)
     wait = found.requeue_wait if found else None
-    typed = asked.wait_minutes
-    minutes = (rules.ASSUMED_WAIT if wait is None else wait) / 60 if typed is None else typed
+    minutes = asked.wait_minutes
+    if minutes is None:
+        minutes = (rules.ASSUMED_WAIT if wait is None else wait) / 60
     mean = rules.between(asked.between_hours, found.rate if found else None, _runs(found))
     work = rules.work(
         hours=asked.hours,
@@ -133,12 +144,12 @@ def advise(session: "Session", asked: Asked, *, site: SiteRecord, now: datetime)
         best = rules.best_interval(work.save, mean.seconds, work.seconds)
         work = replace(work, interval=best)
     return Advised(
-        advice=rules.advise(work, mean, _prices(session, asked.gpu_type, qos, normal, now)),
+        advice=rules.advise(work, mean, prices),
         qos=qos,
         normal=normal,
         gpu_type=found.gpu_type if found else ALL_TYPES,
-        requeues=found.requeues if found and wait is not None and typed is None else 0,
-        wait_is_typed=typed is not None,
+        requeues=found.requeues if found and wait is not None and asked.wait_minutes is None else 0,
+        wait_is_typed=asked.wait_minutes is not None,
     )
 
 
