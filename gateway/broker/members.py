@@ -134,7 +134,7 @@ class Members:
 
     def _associations(self, account: str) -> list["_Row"]:
         """Of the account's own and of its people, with the limits that each has itself."""
-        where = [f"cluster={self.cluster}", f"account={account}", "withoutparentlimits"]
+        where = [f"cluster={self.cluster}", f"account={account}", "WOPLimits"]
         words = ["show", "associations", *where, "format=User,Account,Partition,MaxSubmit"]
         rows = [_Row(*row) for row in show(self.commands, words, columns=4)]
         # Of accounts below this one Slurm shows nothing here; what it adds one day stays out.

@@ -13,6 +13,8 @@ from gateway.testing.contract_jobs import (
     AfterContract,
     SubmitContract,
 )
+from gateway.testing.contract_members import MemberContract, PriorityContract
+from gateway.testing.contract_policy import PolicyContract
 from gateway.testing.contract_steps import (
     Cast,
     ContractSite,
@@ -157,5 +159,8 @@ class BrokerContract(
     AccountingContract,
     SiteContract,
     GateContract,
+    PolicyContract,
+    MemberContract,
+    PriorityContract,
 ):
     """All of it."""

@@ -231,11 +231,15 @@ def test_no_call_depends_on_who_looks(engine, clock):
     calls = work.broker.calls
     assert {name: calls.count(name) for name in sorted(set(calls))} == {
         "accounting": 24,
+        "accounts": 10,
         "associations": 10,
+        "fair-shares": 10,
         "nodes": 20,
         "partitions": 20,
+        "priorities": 10,
         "qos": 10,
         "queue": 40,
+        "reservations": 20,
     }
 
 
