@@ -1,6 +1,6 @@
 """Slurm's accounts: what policy says of each, read and written with sacctmgr.
 
-What an account says itself, not what it inherits (`withoutparentlimits`): what is written is what
+What an account says itself, not what it inherits (`WOPLimits`): what is written is what
 is read. An account without a list of its own has the QoS of the account above it.
 """
 
@@ -33,7 +33,7 @@ class Groups:
 
     def read(self) -> p.Accounts:
         """Every account of this cluster but root."""
-        own = self._show([_OWN, "withoutparentlimits"])
+        own = self._show([_OWN, "WOPLimits"])
         usable = {row[0]: _names(row[1]) for row in self._show(["Account,QOS"])}
         facts = self._facts()
         return p.Accounts(

@@ -53,7 +53,7 @@ class Scripted:
         if "accounts" in argv:
             return Output(0, FACTS.encode(), "")
         assert "cluster=dev" in argv
-        if "withoutparentlimits" not in argv:
+        if "WOPLimits" not in argv:
             return Output(0, USABLE.encode(), "")
         text = self.owns.pop(0) if len(self.owns) > 1 else self.owns[0]
         return Output(0, text.encode(), "")
