@@ -26,6 +26,7 @@ def offer_in(session: "Session", viewer: Viewer) -> Offer:
         snapshot.partitions(session),
         snapshot.qos(session),
         snapshot.nodes(session),
+        accounts=snapshot.accounts(session),
     )
     rules = training.on_stall(session, [group.name for group in found.groups])
     groups = (replace(group, on_stall=rules[group.name]) for group in found.groups)

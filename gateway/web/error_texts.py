@@ -90,6 +90,23 @@ PROBLEM_TEXTS = {
     "gpus_above_job_limit": _l("%(gpus)s GPUs: one job may have %(max)s."),
     "gpus_above_user_limit": _l("%(gpus)s GPUs: one person may use %(max)s at once in this QoS."),
     "gpus_above_group_limit": _l("%(gpus)s GPUs: your group may use %(max)s at once."),
+    "gpus_above_qos_limit": _l("%(gpus)s GPUs: all jobs of this QoS may use %(max)s at once."),
+    "gpus_above_node_limit": _l("%(asked)s GPUs on a node: a job may have %(max)s on each."),
+    "size_above_job_limit": _l("%(asked)s %(resource)s: one job may have %(max)s."),
+    "size_above_node_limit": _l(
+        "%(asked)s %(resource)s on a node: a job may have %(max)s on each."
+    ),
+    "size_above_user_limit": _l("%(asked)s %(resource)s: one person may use %(max)s at once."),
+    "size_above_group_limit": _l("%(asked)s %(resource)s: your group may use %(max)s at once."),
+    "size_above_qos_limit": _l(
+        "%(asked)s %(resource)s: all jobs of this QoS may use %(max)s at once."
+    ),
+    "size_below_least": _l("%(asked)s %(resource)s: a job in %(name)s needs at least %(max)s."),
+    "time_above_job_minutes": _l(
+        "%(resource)s × time limit is %(asked)s; one job may have %(max)s (%(name)s)."
+    ),
+    "tasks_above_submit_limit": _l("%(tasks)s tasks: only %(max)s jobs may be in the queue."),
+    "nothing_may_start": _l("A limit of %(name)s lets no job start at all. Ask an administrator."),
     "name_too_long": _l("At most %(max)s characters."),
     "name_characters": _l("Letters, digits and . _ - + only, and no dash at the beginning."),
     "folder_too_long": _l("At most %(max)s bytes."),
