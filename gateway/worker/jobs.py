@@ -18,7 +18,18 @@ from gateway.core.pace import Last, is_due, next_interval
 from gateway.services import budgets as budgeting
 from gateway.services import clean_up as cleaning
 from gateway.services import contribution as contributions
-from gateway.services import credit, deliver, gate_checks, hold, keep_history, link, poll, review
+from gateway.services import (
+    credit,
+    deliver,
+    gate_checks,
+    hold,
+    keep_history,
+    link,
+    policy_apply,
+    policy_drift,
+    poll,
+    review,
+)
 from gateway.services import enforce as enforcing
 from gateway.services import ingest as accounting
 from gateway.services import reconcile as reconciling
@@ -103,14 +114,27 @@ def cluster(context: Context) -> None:
 
 def policy(context: Context) -> None:
     """Associations, QoS, accounts and fair shares."""
-    _paced(
-        context,
-        poll.POLICY,
-        POLICY_SECONDS,
-        lambda now: (
-            poll.poll_policy(begin=context.begin, broker=context.broker, now=now).error_code
-        ),
+
+    def read(now: datetime) -> str | None:
+        code = poll.poll_policy(begin=context.begin, broker=context.broker, now=now).error_code
+        if code is None:
+            policy_drift.look(begin=context.begin, read=context.read, now=now)
+        return code
+
+    _paced(context, poll.POLICY, POLICY_SECONDS, read)
+
+
+def policy_changes(context: Context) -> None:
+    """Changes of policy that are due, half done, or at their end."""
+    report = policy_apply.apply_due(
+        begin=context.begin,
+        read=context.read,
+        broker=context.broker,
+        now=context.clock(),
+        stopwatch=context.stopwatch,
     )
+    for change_id, state in report.states:
+        log.info("policy_change", change=change_id, state=state.value)
 
 
 def priority(context: Context) -> None:
@@ -282,6 +306,7 @@ JOBS = (
     Periodic("queue", 1.0, queue),
     Periodic("cluster", 1.0, cluster),
     Periodic("policy", 1.0, policy),
+    Periodic("policy_changes", 5.0, policy_changes),
     Periodic("priority", 1.0, priority),
     Periodic("ingest", 1.0, ingest),
     Periodic("ingest_late", 10.0, ingest_late),
