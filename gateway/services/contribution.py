@@ -102,9 +102,7 @@ def compute(
     return _ended(run, found, change_id, begin=begin, now=now)
 
 
-def run_nightly(
-    *, hour: int, second_approval: bool, begin: Begin, read: Begin, now: datetime, zone: tzinfo
-) -> Run | None:
+def run_nightly(*, hour: int, begin: Begin, read: Begin, now: datetime, zone: tzinfo) -> Run | None:
     """The worker's, as often as it likes: None when tonight's is done, or not due yet. It is due
     from `hour` of the site's zone on, once there are rules and Slurm was read. What was refused is
     kept with the run, told once, and tried again."""
@@ -119,7 +117,7 @@ def run_nightly(
     try:
         return compute(
             key,
-            second_approval=second_approval or not held.rules.automatic,
+            second_approval=not held.rules.automatic,
             viewer=None,
             begin=begin,
             now=now,

@@ -66,7 +66,6 @@ class Context:
     gate: Mode = Mode.ENFORCE
     history: Path | None = None  # the folder of the columnar history; None: none is kept
     zone: tzinfo = UTC
-    second_approval: bool = False
     contribution_hour: int = 3
     gate_memory: enforcing.Memory = field(default_factory=enforcing.Memory)
     stopwatch: Callable[[], float] = time.monotonic
@@ -285,7 +284,6 @@ def contribution(context: Context) -> None:
     """The night's shares, from what groups brought: a change that is due, or waits for a yes."""
     run = contributions.run_nightly(
         hour=context.contribution_hour,
-        second_approval=context.second_approval,
         begin=context.begin,
         read=context.read,
         now=context.clock(),

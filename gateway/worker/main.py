@@ -115,7 +115,6 @@ def build(settings: Settings) -> Worker:
         rules=Rules(suspended=Suspended.HELD if settings.bill_suspended else Suspended.RUNNING),
         gate=Mode(settings.gate),
         zone=settings.timezone,
-        second_approval=settings.policy_second_approval,
         contribution_hour=settings.contribution_hour,
         history=settings.home / "history",
         clock=_clock,
