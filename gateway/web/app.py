@@ -40,6 +40,9 @@ from gateway.web.views import (
     help,
     jobs,
     plan,
+    policy,
+    policy_act,  # noqa: F401  # adds its routes to policy's
+    policy_edit,  # noqa: F401  # adds its routes to policy's
     purse,
     search,
     submissions,
@@ -80,7 +83,7 @@ def create_app(
     failures.init_failures(app)
     for module in (auth, submit, plan, submissions, jobs, cluster, group, search, help, health):
         app.register_blueprint(module.bp)
-    for module in (admin, admin_credit, admin_prices, admin_review, admin_months):
+    for module in (admin, admin_credit, admin_prices, admin_review, admin_months, policy):
         app.register_blueprint(module.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
@@ -135,6 +138,8 @@ def admin_menu() -> list[tuple[str, str]]:
         ("credit.packages", gettext("Packages"), Permission.SEE_ALL_CREDIT),
         ("credit.campaigns", gettext("Campaigns"), Permission.SEE_ALL_CREDIT),
         ("months.index", gettext("Months"), Permission.SEE_ALL_CREDIT),
+        ("policy.index", gettext("QoS"), Permission.SEE_POLICY),
+        ("policy.changes", gettext("Changes"), Permission.SEE_POLICY),
         ("admin.people", gettext("People"), Permission.MANAGE_PEOPLE),
     ]
     return [(name, word) for name, word, needed in pages if who is not None and who.may(needed)]

@@ -235,6 +235,31 @@ POLICY_ERRORS: Mapping[str, Lazy] = {
     "policy_zero": _l("0 means that nothing is allowed. Say so with the tick, or leave it empty."),
     "policy_row_number": _l("Type a number, or leave the whole row empty."),
     "policy_row_resource": _l("Choose which resource."),
+    "policy_form_out_of_date": _l(
+        "Slurm has something else than when you opened this form. What you typed is kept:"
+        " compare it with what is there now, and send it again."
+    ),
+    "policy_nothing_changes": _l("Nothing is different from what Slurm has."),
+    "policy_unknown_qos": _l("There is no QoS %(qos)s."),
+    "policy_retired_qos": _l("The QoS %(qos)s is retired. Bring it back first."),
+    "policy_default_not_allowed": _l(
+        "%(qos)s is not among the QoS that the group may use. Allow it, or choose another default."
+    ),
+    "policy_reason_too_long": _l("At most %(most)s characters, without control characters."),
+    "policy_ends_too_early": _l("The end must come after the start, and after now."),
+    "policy_own_approval": _l("Another administrator has to approve it."),
+    "policy_not_waiting": _l("It does not wait for a decision any more."),
+    "policy_too_late": _l("It was sent to Slurm already. Undo it instead."),
+    "policy_default_needed": _l(
+        "Choose another default that %(group)s may use: it has this one as its default."
+    ),
+    "policy_last_qos": _l("%(group)s has no other QoS. Give it another one first."),
+    "policy_not_retired": _l("%(qos)s is not retired."),
+    "policy_qos_in_use": _l("A group still may use it. Take it from the group first."),
+    "policy_not_taken": _l("Slurm said yes, and has what it had before all the same."),
+    "policy_half_taken": _l("Slurm said yes, and took only some of it."),
+    "policy_no_drift": _l("Slurm and the portal agree about it again."),
+    "policy_cannot_restore": _l("The portal cannot bring this back: make it anew in Slurm."),
     "qos_exists": _l("There is a QoS of this name already."),
     "no_such_qos": _l("Slurm knows no such QoS (any more)."),
     "policy_changed_meanwhile": _l(

@@ -144,9 +144,9 @@ def impact(found: Impact) -> ImpactView:
         doubts=[
             Doubtful(
                 f"{KIND_TEXTS[Of(one.kind)]} {one.name}",
-                _limit_word(one.field, one.tres),
+                limit_word(one.field, one.tres),
                 str(DOUBT_TEXTS[one.doubt]),
-                _value(one.field, one.tres, one.most) if one.most is not None else "",
+                limit_value(one.field, one.tres, one.most) if one.most is not None else "",
             )
             for one in found.unknown
         ],
@@ -164,9 +164,9 @@ def _field(one: FieldImpact) -> FieldView:
     ]
     return FieldView(
         object=f"{KIND_TEXTS[Of(one.kind)]} {one.name}",
-        word=_limit_word(one.field, one.tres),
-        before=_value(one.field, one.tres, one.before),
-        after=_value(one.field, one.tres, one.after),
+        word=limit_word(one.field, one.tres),
+        before=limit_value(one.field, one.tres, one.before),
+        after=limit_value(one.field, one.tres, one.after),
         effects=effects,
         lost=list(one.lost),
     )
@@ -186,9 +186,9 @@ def _effect(one: FieldImpact, effect: Effect, word: str, mark: str) -> EffectVie
 def _job(one: FieldImpact, each: Affected) -> JobView:
     compared = ""
     if each.used is not None:
-        compared = _value(one.field, one.tres, each.used)
+        compared = limit_value(one.field, one.tres, each.used)
         if each.limit is not None:
-            limit = _value(one.field, one.tres, each.limit)
+            limit = limit_value(one.field, one.tres, each.limit)
             compared = gettext("%(used)s of %(limit)s", used=compared, limit=limit)
         if each.whose:
             compared = f"{each.whose}: {compared}"
@@ -196,12 +196,12 @@ def _job(one: FieldImpact, each: Affected) -> JobView:
     return JobView(job.id, job.slurm_id, job.user, job.group, job.tasks, compared)
 
 
-def _limit_word(field: Field, tres: str | None) -> str:
+def limit_word(field: Field, tres: str | None) -> str:
     word = str(FIELD_TEXTS[field.key].word)
     return f"{word} ({tres})" if tres and tres != GPU else word
 
 
-def _value(field: Field, tres: str | None, number: int | None) -> str:
+def limit_value(field: Field, tres: str | None, number: int | None) -> str:
     if tres and number:
         return amount(tres, number, field)
     if tres and number == 0:
