@@ -4,7 +4,7 @@ What an account says itself, not what it inherits (`WOPLimits`): what is written
 is read. An account without a list of its own has the QoS of the account above it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.broker import policy_words
@@ -37,7 +37,7 @@ class Groups:
         usable = {row[0]: _names(row[1]) for row in self._show(["Account,QOS"])}
         facts = self._facts()
         return p.Accounts(
-            tuple(_account(row, usable[row[0]], facts) for row in own if row[0] != _ROOT)
+            tuple(_account(row, usable.get(row[0], ()), facts) for row in own if row[0] != _ROOT)
         )
 
     def write(self, asked: p.SetGroupPolicy) -> p.Account:
@@ -116,7 +116,9 @@ class Groups:
         return {row[0]: row[1:] for row in show(self.commands, words, columns=4)}
 
 
-def _account(row: Sequence[str], usable: tuple[str, ...], facts: dict[str, list[str]]) -> p.Account:
+def _account(
+    row: Sequence[str], usable: tuple[str, ...], facts: Mapping[str, Sequence[str]]
+) -> p.Account:
     try:
         found = {
             field.key: policy_words.parse(field.kind, text)
@@ -128,7 +130,7 @@ def _account(row: Sequence[str], usable: tuple[str, ...], facts: dict[str, list[
     if policy.qos:
         # sacctmgr prints `+x`, an addition to what is inherited, as if it were the list.
         policy = replace(policy, qos=usable)
-    coordinators, organization, description = facts[row[0]]
+    coordinators, organization, description = facts.get(row[0], ("", "", ""))
     return p.Account(
         policy=policy,
         parent=None if row[1] == _ROOT else row[1],

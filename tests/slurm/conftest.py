@@ -60,3 +60,4 @@ def frameworks(cluster: Instance) -> None:
 
 from broker_fixture import broker, broker_process, cluster_site  # noqa: E402, F401
 from person import person  # noqa: E402, F401
+from policy_hands import sacctmgr, tidy  # noqa: E402, F401
