@@ -88,13 +88,15 @@ class PartitionChoice:
 
 @dataclass(frozen=True, slots=True)
 class GroupChoice:
-    """`on_stall`: the group's rule for training runs that stall."""
+    """`on_stall`: the group's rule for training runs that stall. `leaving`: this person is being
+    removed from the group, so it takes no new jobs of theirs."""
 
     name: str
     is_default: bool
     leads: bool
     partitions: tuple[PartitionChoice, ...]
     on_stall: str = "nothing"
+    leaving: bool = False
 
     def find_partition(self, name: str) -> PartitionChoice | None:
         return next((p for p in self.partitions if p.name == name), None)

@@ -47,6 +47,7 @@ CODES = (
     "too_big",
     "unknown_choice",
     "group_not_yours",
+    "group_leaving",
     "partition_not_allowed",
     "partition_down",
     "partition_without_gpus",
@@ -178,6 +179,9 @@ class _Judging:
             nearest, typed = default.name if default else None, self._ask.group[:_LONGEST_GROUP]
             self._problem("group", code, nearest=nearest, group=typed)
             return None
+        if found.leaving:
+            other = next((one.name for one in offer.groups if not one.leaving), None)
+            self._problem("group", "group_leaving", nearest=other, group=found.name)
         self.reading.group = found.name
         return found
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.access import Viewer
 from gateway.core.policy import Offer, build_offer
-from gateway.store import prices, snapshot, training
+from gateway.store import memberships, prices, snapshot, training
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ def offer_in(session: "Session", viewer: Viewer) -> Offer:
         accounts=snapshot.accounts(session),
     )
     rules = training.on_stall(session, [group.name for group in found.groups])
-    groups = (replace(group, on_stall=rules[group.name]) for group in found.groups)
+    leaving = memberships.leaving(session, viewer.unix_user)
+    groups = (
+        replace(group, on_stall=rules[group.name], leaving=group.name in leaving)
+        for group in found.groups
+    )
     return replace(
         found,
         groups=tuple(groups),

@@ -81,6 +81,10 @@ def login_exists(session: Session, login: str) -> bool:
     return session.scalar(select(Person.id).where(Person.login == login)) is not None
 
 
+def has_unix_user(session: Session, unix_user: str) -> bool:
+    return session.scalar(select(Person.id).where(Person.unix_user == unix_user)) is not None
+
+
 def password_hash(session: Session, login: str) -> str | None:
     """What to judge a password by; None for somebody unknown."""
     return session.scalar(select(Person.password_hash).where(Person.login == login))

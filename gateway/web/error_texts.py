@@ -57,6 +57,14 @@ ERROR_TEXTS = {
         " broker's log of acts."
     ),
     "watched": _l("The gate only watches: nothing was written to Slurm."),
+    "member_ambiguous": _l(
+        "%(name)s is the login of one person and the Unix account of another. Type the Unix"
+        " account of the first, or the login of the second."
+    ),
+    "member_letter_case": _l(
+        "Slurm keeps names in small letters here, so it cannot tell this Unix account from"
+        " another. An administrator can set PreserveCaseUser in slurmdbd.conf."
+    ),
     "not_owner_of_files": _l("Only the owner of a job may read its files."),
 }
 
@@ -76,6 +84,9 @@ PROBLEM_TEXTS = {
     "unknown_template": _l("This template is gone. Choose another."),
     "unknown_environment": _l("This environment is gone. Choose another."),
     "group_not_yours": _l("You do not belong to %(group)s (any more). Choose another group."),
+    "group_leaving": _l(
+        "You are being removed from %(group)s: it takes no new jobs of yours. Choose another group."
+    ),
     "partition_not_allowed": _l("%(group)s may not use this partition. Choose another."),
     "partition_down": _l("This partition is closed now (%(state)s). Choose another."),
     "partition_without_gpus": _l(

@@ -25,6 +25,7 @@ from gateway.services import (
     hold,
     keep_history,
     link,
+    members,
     policy_apply,
     policy_drift,
     poll,
@@ -173,6 +174,15 @@ def outbox(context: Context) -> None:
     deliver.deliver_due(begin=context.begin, broker=context.broker, now=context.clock())
 
 
+def memberships(context: Context) -> None:
+    """What is wanted of people's places in groups and Slurm does not have yet."""
+    done = members.carry_on(
+        begin=context.begin, read=context.read, broker=context.broker, now=context.clock()
+    )
+    if done:
+        log.info("memberships_changed", done=done)
+
+
 def smoke(context: Context) -> None:
     """What waits for a smoke job: sent when that is a job, cancelled when it did not pass."""
     now = context.clock()
@@ -311,6 +321,7 @@ JOBS = (
     Periodic("reconcile", 30.0, reconcile),
     Periodic("reconcile_old", 600.0, reconcile_old),
     Periodic("outbox", 2.0, outbox),
+    Periodic("memberships", 10.0, memberships),
     Periodic("smoke", 2.0, smoke),
     Periodic("settle", 5.0, settle),
     Periodic("enforce", 10.0, enforce),
