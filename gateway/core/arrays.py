@@ -81,3 +81,10 @@ def _tasks(part: str) -> int:
     if int(last) < int(first) or step == "0":
         raise ValueError(f"no array range: {part!r}")
     return (int(last) - int(first)) // int(step or 1) + 1
+
+
+def job_number(slurm_id: int, array_job_id: int | None, array_task: int | None) -> str:
+    """The id as squeue prints it: tasks of arrays have theirs in two parts."""
+    if array_job_id is not None and array_task is not None:
+        return f"{array_job_id}_{array_task}"
+    return str(slurm_id)

@@ -5,7 +5,7 @@ each resource by itself. Limits on memory, licences and the like are rows too, b
 of them is not known here: nothing is judged by them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -138,11 +138,12 @@ class Level:
 
 
 def caps_of(
-    level: Qos, association: "m.Association", groups: Sequence[Level] = ()
+    level: Qos, association: "m.Association | None", groups: Sequence[Level] = ()
 ) -> tuple[Cap, ...]:
     """All limits on a job of this QoS under this association, without the partition's.
 
-    `groups`: the person's group first, then those above it.
+    `groups`: the person's group first, then those above it. Without an association (any more) only
+    the QoS and the groups limit.
     """
     own = _of_qos(level)
     taken = {(cap.key, cap.tres) for cap in own}
@@ -212,8 +213,10 @@ def _of_qos(level: Qos) -> list[Cap]:
     return _rows(Holder.QOS, level.name, {key: getattr(level, key, None) for key in KEYS})
 
 
-def _of_person(association: "m.Association") -> list[Cap]:
+def _of_person(association: "m.Association | None") -> list[Cap]:
     """What Slurm shows at the person is theirs or lent by the group: the nearest counts."""
+    if association is None:
+        return []
     gpus = association.max_gpus_per_job
     values = {
         "max_tres_per_job": association.max_tres_per_job or _gpus(gpus),
@@ -226,14 +229,15 @@ def _of_person(association: "m.Association") -> list[Cap]:
     return _rows(Holder.GROUP, association.account, values)
 
 
-def _of_groups(association: "m.Association", groups: Sequence[Level]) -> list[Cap]:
+def _of_groups(association: "m.Association | None", groups: Sequence[Level]) -> list[Cap]:
     """The person's own share of the group counts their jobs alone, the group's all of it."""
-    name = association.account
-    found = _rows(Holder.GROUP, name, {"own_grp_tres": association.grp_tres})
-    if not groups:  # not read yet: what the association itself says of them
-        found += _rows(
-            Holder.GROUP, name, {"grp_tres": _gpus(association.group_max_gpus)}, frozenset({name})
-        )
+    found: list[Cap] = []
+    if association is not None:
+        name = association.account
+        found += _rows(Holder.GROUP, name, {"own_grp_tres": association.grp_tres})
+        if not groups:  # not read yet: what the association itself says of them
+            whole = {"grp_tres": _gpus(association.group_max_gpus)}
+            found += _rows(Holder.GROUP, name, whole, frozenset({name}))
     for one in groups:
         values = {key: getattr(one.policy, key) for key in _GROUP_KEYS}
         found += _rows(Holder.GROUP, one.policy.name, values, one.accounts)
@@ -247,7 +251,7 @@ def _gpus(limit: int | None) -> Tres:
 def _rows(
     holder: Holder,
     name: str,
-    values: "dict[str, int | Tres | None]",
+    values: "Mapping[str, int | Tres | None]",
     accounts: frozenset[str] = frozenset(),
 ) -> list[Cap]:
     found = []

@@ -9,6 +9,7 @@ from flask import request, url_for
 from markupsafe import Markup
 
 from gateway.core.access import Permission, Viewer
+from gateway.core.arrays import job_number
 from gateway.core.states import JobState, parse_state
 from gateway.core.waits import waits
 from gateway.services.costs import JobCost
@@ -103,10 +104,7 @@ def row(job: JobRow, viewer: Viewer, now: datetime, cost: JobCost | None) -> Row
 
 
 def number(job: JobRow) -> str:
-    """The id as squeue prints it: arrays have theirs in two parts."""
-    if job.array_job_id is not None and job.array_task is not None:
-        return f"{job.array_job_id}_{job.array_task}"
-    return str(job.slurm_id)
+    return job_number(job.slurm_id, job.array_job_id, job.array_task)
 
 
 def why(job: JobRow) -> str:
