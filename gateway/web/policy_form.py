@@ -133,7 +133,7 @@ class PolicyForm:
 
     def _judged(self) -> Policy | None:
         wanted = replace(self._before, name=self.name, **self._values)  # type: ignore[arg-type]
-        for problem in problems(wanted):
+        for problem in problems(wanted, None if self.is_new else self._before):
             self._faults.setdefault(problem.key, sentence(problem.code))
         for field in fields_of(wanted):
             if self._asks_zero(field) and not self._ticked(field):

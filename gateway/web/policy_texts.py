@@ -222,6 +222,9 @@ POLICY_ERRORS: Mapping[str, Lazy] = {
     "policy_bad_number": _l("That is out of the range that Slurm can keep."),
     "policy_unknown_word": _l("Choose at least one, of the list."),
     "policy_bad_tres": _l("Choose a resource of the list."),
+    "policy_bad_memory": _l("That is more memory than Slurm can keep."),
+    "policy_two_modes": _l("One of these alone, beside “also within the QoS”."),
+    "policy_default_not_listed": _l("The default is not among the QoS that the group may use."),
     "policy_twice": _l("Each resource once."),
     "policy_preempts_itself": _l("A QoS cannot push off its own jobs here."),
     "policy_whole_number": _l("Type a whole number, or nothing for no limit."),
@@ -240,12 +243,13 @@ POLICY_ERRORS: Mapping[str, Lazy] = {
         " compare it with what is there now, and send it again."
     ),
     "policy_nothing_changes": _l("Nothing is different from what Slurm has."),
+    "policy_object_twice": _l("Each QoS and each group once."),
     "policy_unknown_qos": _l("There is no QoS %(qos)s."),
     "policy_retired_qos": _l("The QoS %(qos)s is retired. Bring it back first."),
     "policy_default_not_allowed": _l(
         "%(qos)s is not among the QoS that the group may use. Allow it, or choose another default."
     ),
-    "policy_reason_too_long": _l("At most %(most)s characters, without control characters."),
+    "policy_bad_reason": _l("At most %(most)s characters, without control characters."),
     "policy_ends_too_early": _l("The end must come after the start, and after now."),
     "policy_own_approval": _l("Another administrator has to approve it."),
     "policy_not_waiting": _l("It does not wait for a decision any more."),
