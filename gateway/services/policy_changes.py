@@ -155,6 +155,7 @@ def _check_names(items: list[Item], there: Present) -> None:
     """QoS that an item names must be there, and not in a circle."""
     wanted = {item.name: item.after for item in items if isinstance(item.after, Qos)}
     known = there.qos | wanted
+    retired = there.retired - {item.name for item in items if item.retires is False}
     for item in items:
         if item.before is None:
             _check_new(item, there)
@@ -162,7 +163,7 @@ def _check_names(items: list[Item], there: Present) -> None:
         if isinstance(item.after, Qos):
             _check_known(item, "preempts", item.after.preempts, known)
         elif named & {"qos", "default_qos"}:
-            _check_group(item, item.after, there, known)
+            _check_group(item, item.after, retired, known)
     loop = preemption_loop({name: one.preempts for name, one in known.items()})
     if loop is not None and any(set(one.preempts) for one in wanted.values()):
         raise Refused("policy_preemption_loop", field="preempts", object=f"qos:{loop}")
@@ -181,10 +182,12 @@ def _check_known(item: Item, field: str, names: Iterable[str], known: dict[str, 
             raise Refused("policy_unknown_qos", field=field, object=item.object, qos=name)
 
 
-def _check_group(item: Item, wanted: GroupPolicy, there: Present, known: dict[str, Qos]) -> None:
+def _check_group(
+    item: Item, wanted: GroupPolicy, retired: frozenset[str], known: dict[str, Qos]
+) -> None:
     _check_known(item, "qos", wanted.qos, known)
     if wanted.default_qos is not None:
         _check_known(item, "default_qos", [wanted.default_qos], known)
     before = item.before.qos if isinstance(item.before, GroupPolicy) else ()
-    for name in sorted((set(wanted.qos) - set(before)) & there.retired):
+    for name in sorted((set(wanted.qos) - set(before)) & retired):
         raise Refused("policy_retired_qos", field="qos", object=item.object, qos=name)
