@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from gateway.core.ask import FieldProblem
 from gateway.errors import GatewayError, Refused
-from gateway.web.change_errors import CHANGE_ERRORS
 from gateway.web.contribution_texts import CONTRIBUTION_ERRORS
 from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
 from gateway.web.money import money_text
@@ -25,7 +24,6 @@ TEXTS: Mapping[str, Lazy] = {
     **PLANNER_ERRORS,
     **CONTRIBUTION_ERRORS,
     **POLICY_ERRORS,
-    **CHANGE_ERRORS,
     **PROBLEM_TEXTS,
 }
 
