@@ -20,6 +20,7 @@ from gateway.wire import policy as p
 _OWN = ",".join(["Account", "ParentName", *(field.column for field in GROUP_FIELDS)])
 _OF_ACCOUNT = "Account,Coordinators,Organization,Description"  # what may hold a separator last
 _ROOT = "root"
+_FEW = 4  # accounts that are told one by one
 _QOS, _SHARES = (next(f for f in GROUP_FIELDS if f.key == key) for key in ("qos", "shares"))
 
 
@@ -60,10 +61,11 @@ class Groups:
             return _found(self._read_back(wanted.name), wanted.name)
 
     def write_shares(self, asked: p.SetShares) -> p.SharesNow:
-        """One call for each account that differs; then all of them, read back once.
+        """A few accounts that differ take a call each; many take one together. All are read back
+        once.
 
-        An account that Slurm refuses stays as it was and the others are written; when it refuses
-        every one, the first refusal is raised.
+        Of a few, an account that Slurm refuses stays as it was and the others are written; when it
+        refuses every one, the first refusal is raised. Of many, all are refused or none.
         """
         check_shares(asked)
         self._require_cluster()
@@ -73,12 +75,33 @@ class Groups:
                 if _found(found, one.account).policy.shares != one.shares:
                     raise BrokerRefused(one.account, code="policy_changed_meanwhile")
             todo = _differing(asked)
-            refusals = [no for before, after in todo if (no := self._try(before, after))]
-            if refusals and len(refusals) == len(todo):
-                raise refusals[0]
+            if len(todo) > _FEW:
+                self._load(found, [after for _, after in todo])
+            else:
+                self._each(todo)
             back = self._read_back("shares") if todo else found
         names = [one.account for one in asked.wanted]
         return p.SharesNow(tuple(_shares(_found(back, name)) for name in names))
+
+    def _each(self, todo: Sequence[tuple[p.Shares, p.Shares]]) -> None:
+        refusals = [no for before, after in todo if (no := self._try(before, after))]
+        if refusals and len(refusals) == len(todo):
+            raise refusals[0]
+
+    def _load(self, found: p.Accounts, wanted: Sequence[p.Shares]) -> None:
+        """By `sacctmgr load`: it sets what its file says and nothing else, and slurmctld reckons
+        its tree anew once, not for each account (0.1 to 0.3 s with 5,000 people)."""
+        text = policy_words.shares_file(
+            self.cluster,
+            [
+                (_found(found, one.account).parent or _ROOT, one.account, one.shares)
+                for one in wanted
+            ],
+        )
+        argv = ["sacctmgr", "--immediate", "load", "file=/dev/stdin"]
+        done = self.commands.run(argv, stdin=text, acts=True)
+        if done.status != 0:
+            raise policy_words.refusal(done, unmatched="no_such_account")
 
     def _try(self, before: p.Shares, after: p.Shares) -> BrokerRefused | None:
         try:

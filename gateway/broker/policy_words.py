@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gateway.broker.commands import Output
 from gateway.core.durations import Special, parse_slurm_duration
 from gateway.core.qos import Change, Field, Kind, TresLimit, Value, tres
+from gateway.core.qos_checks import NAME
 from gateway.core.tres import parse_tres
 from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
 
@@ -70,6 +71,23 @@ def refusal(done: Output, *, unmatched: str) -> GatewayError:
         if text in said:
             return BrokerRefused(said, code=code)
     return BrokerSilent(f"sacctmgr: {said}")
+
+
+def shares_file(cluster: str, rows: Sequence[tuple[str, str, int | None]]) -> str:
+    """The file for `sacctmgr load` that sets shares of accounts, each with the one above it.
+
+    BrokerRefused for a name that could be read as something else.
+    """
+    lines, above = [f"Cluster - '{cluster}'"], ""
+    for parent, account, shares in sorted(rows, key=lambda row: row[:2]):
+        for name in (parent, account):
+            if not NAME.fullmatch(name):
+                raise BrokerRefused(name, code="policy_bad_name")
+        if parent != above:
+            lines.append(f"Parent - '{parent}'")
+            above = parent
+        lines.append(f"Account - '{account}':Fairshare={'parent' if shares is None else shares}")
+    return "\n".join(lines) + "\n"
 
 
 def _sent(change: Change) -> str:

@@ -18,8 +18,6 @@ from math import isqrt
 from gateway.core.credits import MILLION
 from gateway.core.qos import GroupPolicy
 
-# Slurm keeps shares in 32 bits, and the last values mean something else.
-MOST_SHARES = 2**31 - 1
 LONGEST_HALF_LIFE = 36_500  # days
 _EXACT = Context(prec=60)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from gateway.core.contribution import (
     LONGEST_HALF_LIFE,
-    MOST_SHARES,
     Entry,
     Feed,
     Formula,
@@ -21,6 +20,7 @@ from gateway.core.contribution import (
     Shape,
 )
 from gateway.core.credits import MILLION
+from gateway.core.qos_checks import MOST_SHARES
 from gateway.errors import NotFound, Refused
 from gateway.store import contribution as book
 from gateway.store import snapshot

@@ -68,7 +68,7 @@ class SetShares:
     wanted: tuple[Shares, ...]
 
 
-MOST_SHARES = 50
+MOST_SHARES = 200
 
 
 @dataclass(frozen=True, slots=True)

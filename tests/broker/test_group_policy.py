@@ -44,10 +44,12 @@ class Scripted:
     owns: list[str]
     writes: dict[str, Output] = field(default_factory=dict)  # by `name=…`
     sent: list[list[str]] = field(default_factory=list)
+    stdin: str = ""
 
-    def run(self, argv, *, acts=False):
+    def run(self, argv, *, stdin="", acts=False):
         if "show" not in argv:
             assert acts
+            self.stdin = stdin
             self.sent.append(list(argv))
             return next((out for name, out in self.writes.items() if name in argv), YES)
         if "accounts" in argv:
@@ -147,6 +149,43 @@ def test_an_account_that_is_refused_stays_and_the_others_are_written(groups):
     with pytest.raises(BrokerRefused) as caught:
         broker.write_shares(shares(nlp=9, sub=3))
     assert caught.value.code == "no_such_account"
+
+
+def many(*, above="root"):
+    """Seven accounts below root, and `sub` below nlp."""
+    names = [f"g{n}" for n in range(7)]
+    return "\n".join([OWN, *(row(name, above) for name in names)]), dict.fromkeys(names, 4)
+
+
+def test_many_accounts_are_told_in_one_call_each_below_its_own_parent(groups):
+    own, wanted = many()
+    after = own.replace("root|||1|", "root|||4|").replace("|||parent|", "|||4|")
+    broker = groups(own, after)
+    got = broker.write_shares(shares(**wanted, sub=4, delta=1))
+    assert broker.commands.sent == [["sacctmgr", "--immediate", "load", "file=/dev/stdin"]]
+    lines = broker.commands.stdin.splitlines()
+    assert lines[:2] == ["Cluster - 'dev'", "Parent - 'nlp'"]
+    assert lines[2:4] == ["Account - 'sub':Fairshare=4", "Parent - 'root'"]
+    assert lines[4:] == [f"Account - 'g{n}':Fairshare=4" for n in range(7)]
+    assert {one.account: one.shares for one in got.shares} == wanted | {"sub": 4, "delta": 1}
+
+
+def test_many_are_refused_as_a_whole_or_unknown(groups):
+    own, wanted = many()
+    load = {"file=/dev/stdin": Output(1, b" Nothing modified\n", "")}
+    with pytest.raises(BrokerRefused):
+        groups(own, writes=load).write_shares(shares(**wanted))
+    load = {"file=/dev/stdin": Output(1, b"", "slurmdbd: connection lost")}
+    with pytest.raises(BrokerSilent):
+        groups(own, writes=load).write_shares(shares(**wanted))
+
+
+def test_a_name_that_load_would_read_as_more_is_not_sent(groups):
+    own, wanted = many(above="it's")
+    broker = groups(own)
+    with pytest.raises(BrokerRefused) as caught:
+        broker.write_shares(shares(**wanted))
+    assert (caught.value.code, broker.commands.sent) == ("policy_bad_name", [])
 
 
 def test_a_write_without_a_clear_answer_leaves_all_of_it_unknown(groups):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gateway.core import contribution as c
 from gateway.core.credits import MILLION
 from gateway.core.qos import GroupPolicy
+from gateway.core.qos_checks import MOST_SHARES
 
 TODAY = date(2026, 11, 30)
 MONEY = c.Kind(key="money", name="Money", unit="CNY", weight=1000, half_life_days=100)
@@ -41,7 +42,7 @@ formulas = st.builds(
     scale=st.integers(0, 100 * MILLION),
     cap=st.none() | st.integers(0, 10**12),
     least=st.integers(1, 100),
-    most=st.integers(100, c.MOST_SHARES),
+    most=st.integers(100, MOST_SHARES),
 )
 
 

@@ -146,7 +146,7 @@ def test_an_end_before_its_beginning_is_refused(begin: Begin, broker: FakeBroker
         (replace(RULES, kinds=(replace(MONEY, half_life_days=0),)), "contribution_half_life"),
         (replace(RULES, formula=Formula(least=0)), "contribution_bounds"),
         (replace(RULES, formula=Formula(least=5, most=4)), "contribution_bounds"),
-        (replace(RULES, formula=Formula(most=2**31)), "contribution_bounds"),
+        (replace(RULES, formula=Formula(most=2**31 - 1)), "contribution_bounds"),
         (replace(RULES, formula=Formula(scale=-1)), "contribution_scale"),
         (replace(RULES, tiers=(Tier(0, "urgent"),)), "contribution_points"),
         (replace(RULES, tiers=(Tier(1, "urgent"), Tier(2, "urgent"))), "contribution_tier_twice"),
