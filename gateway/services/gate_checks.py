@@ -7,7 +7,7 @@ from gateway.brokerclient.port import Broker
 from gateway.core.notices import Kind
 from gateway.core.tres import GPU
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
-from gateway.store import notices, polls
+from gateway.store import accounting_facts, notices, polls
 from gateway.store.uow import Begin
 from gateway.wire import messages as m
 
@@ -39,6 +39,7 @@ def check(*, begin: Begin, read: Begin, broker: Broker, now: datetime) -> bool:
         return known
     with begin() as session:
         _tell(session, facts, now=now)
+        accounting_facts.put(session, facts)
         polls.succeeded(session, FACTS, began=now, at=now)
         polls.set_interval(session, FACTS, READ_AGAIN.total_seconds())
     return True

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, inspect
 from gateway.config import assets
 from gateway.store import (
     contribution_models,  # noqa: F401
+    facts_models,  # noqa: F401
     history_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
     people_models,  # noqa: F401
