@@ -1,7 +1,8 @@
 """What a change of policy does to the jobs that are there: who would wait, be ended, be let go.
 
 The rules are Slurm's (docs/engineering/policy.md, "as seen"): a lower limit holds what waits and
-lets run what runs, but for GrpTRESMins, GrpWall and MaxTRESMinsPerJob, which end running jobs.
+lets run what runs, but for GrpTRESMins, GrpWall and MaxTRESMinsPerJob: these end running jobs where
+AccountingStorageEnforce lacks `safe`.
 What the job table does not hold is said as not known, never taken for nothing.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from gateway.core.qos import Field
+from gateway.core.qos import Field, Qos
 
 
 class Effect(StrEnum):
@@ -18,7 +19,7 @@ class Effect(StrEnum):
     WAITS_LATER = "waits_later"  # pending: held once those before it in the queue have started
     LET_GO = "let_go"  # pending: waits now for a limit that would be lifted far enough
     ENDED = "ended"  # running: ended at Slurm's next look
-    MAY_END = "may_end"  # running: ended if Slurm's own decayed count has reached the limit
+    MAY_END = "may_end"  # running: ended if Slurm's own count has reached the limit, or reaches it
     ABOVE = "above"  # running: above the limit, runs on
 
 
@@ -131,8 +132,28 @@ class Impact:
 class PastUsage:
     """An upper bound, from the runs that ended, of what Slurm counts for GrpTRESMins and GrpWall.
 
-    Minutes by resource; `wall` in minutes. Decay makes Slurm's number smaller, never larger.
+    By resource, in resource-minutes; `wall` in minutes. Decay makes Slurm's number smaller, never
+    larger.
     """
 
     minutes: Mapping[str, int] = field(default_factory=dict)
     wall: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the rules look at besides the jobs. Names are in small letters, as Slurm has them.
+
+    `qos`: each as it will be. `inside`: by group, it and the groups below it. `own`: (group,
+    person) whose association has a limit of its own, by (group of the item, key of the field).
+    `usage`: by `qos:NAME` and `group:NAME`; `never_decays` are those whose usage Slurm lets stand.
+    `ends_running`: whether Slurm ends running jobs at a limit on minutes (not with `safe`); None:
+    it has not said.
+    """
+
+    qos: Mapping[str, Qos] = field(default_factory=dict)
+    inside: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    own: Mapping[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
+    usage: Mapping[str, PastUsage] = field(default_factory=dict)
+    never_decays: frozenset[str] = frozenset()
+    ends_running: bool | None = None

@@ -1,0 +1,98 @@
+"""Judge a change of policy by the jobs that are there (core.impact says what comes out).
+
+Jobs of a limit's key are taken as Slurm takes them: by priority, those that cannot start passed
+over. A pending array is judged by its next task.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from gateway.core import limit_rules as rules
+from gateway.core.impact import (
+    ActiveJob,
+    Affected,
+    Doubt,
+    Effect,
+    FieldImpact,
+    Impact,
+    Preemption,
+    Site,
+    Unknown,
+)
+from gateway.core.impact_limits import Limit, inside
+from gateway.core.policy_change import Item, Of
+from gateway.core.qos import Change
+
+QOS_GONE = "InvalidQOS"  # Slurm's reason for a job whose group may not use its QoS
+
+
+def impact(
+    items: Sequence[Item], jobs: Sequence[ActiveJob], *, site: Site, now: datetime
+) -> Impact:
+    """All items applied together, on open jobs in any order."""
+    queue = sorted(jobs, key=lambda job: (-job.priority, job.submit_time, job.slurm_id))
+    fields: list[FieldImpact] = []
+    unknown: list[Unknown] = []
+    preemption: list[Preemption] = []
+    for item in items:
+        for change in item.changes:
+            for found in _judged(item, change, queue, site, now):
+                (fields if isinstance(found, FieldImpact) else unknown).append(found)  # type: ignore[arg-type]
+            preemption += _preemption(item, change, queue)
+    return Impact(tuple(fields), tuple(unknown), tuple(preemption))
+
+
+def _judged(
+    item: Item, change: Change, queue: Sequence[ActiveJob], site: Site, now: datetime
+) -> Iterator[FieldImpact | Unknown]:
+    key = change.field.key
+    if key == "qos" and item.of is Of.GROUP:
+        yield _qos_list(item, change, queue, site)
+    elif key in rules.RULES:
+        rule = rules.RULES[key]
+        for number in rules.limit_changes(change):
+            yield from Limit(item, rule, number, site, now).judge(queue)
+    elif key not in rules.QUIET:
+        yield Unknown(item.of, item.name, change.field, None, Doubt.UNJUDGED)
+
+
+def _qos_list(item: Item, change: Change, queue: Sequence[ActiveJob], site: Site) -> FieldImpact:
+    """Jobs in a QoS that their group loses wait for good, those that run go on."""
+    before, after = set(_names(change.before)), set(_names(change.after))
+    groups = inside(site, item.name)
+    found = []
+    for job in queue:
+        if job.group not in groups:
+            continue
+        effect = None
+        if job.qos in before - after:
+            effect = Effect.ABOVE if job.running else Effect.WAITS
+        elif job.qos in after - before and not job.running and job.reason == QOS_GONE:
+            effect = Effect.LET_GO
+        if effect:
+            reason = None if job.running else QOS_GONE
+            found.append(Affected(effect, job, reason, item.name, None, None))
+    return FieldImpact(
+        item.of, item.name, change.field, None, None, None, tuple(found), _sorted(before - after)
+    )
+
+
+def _preemption(item: Item, change: Change, queue: Sequence[ActiveJob]) -> list[Preemption]:
+    if change.field.key != "preempts":
+        return []
+    waiting = sum(job.tasks for job in queue if job.qos == item.name and not job.running)
+    new = _sorted(set(_names(change.after)) - set(_names(change.before)))
+    found = []
+    for name in new:
+        running = [job for job in queue if job.qos == name and job.running]
+        gpus = sum(job.gpus for job in running)
+        found.append(Preemption(item.name, name, len(running), gpus, waiting))
+    return found
+
+
+def _names(found: object) -> tuple[str, ...]:
+    return found if isinstance(found, tuple) else ()
+
+
+def _sorted(names: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))
