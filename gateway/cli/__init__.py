@@ -19,6 +19,7 @@ _COMMANDS = {
     "plan": "gateway.cli.plan:plan",
     "spot": "gateway.cli.spot:spot",
     "price": "gateway.cli.price:price",
+    "qos": "gateway.cli.qos:qos",
     "grant": "gateway.cli.grant:grant",
     "ledger": "gateway.cli.ledger:ledger",
     "budget": "gateway.cli.budget:budget",

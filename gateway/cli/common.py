@@ -74,7 +74,8 @@ def _refusal(error: Refused) -> str:
         for name, value in error.facts.items()
     }
     words = text.english % facts if text else error.code
-    return f"{error.field}: {words}" if error.field else words
+    place = " ".join(str(one) for one in (error.facts.get("object"), error.field) if one)
+    return f"{place}: {words}" if place else words
 
 
 def settings() -> Settings:

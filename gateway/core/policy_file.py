@@ -40,6 +40,9 @@ _FACTOR = re.compile(r"(\d{1,7})(?:\.(\d{1,6}))?", re.ASCII)
 _TABLES = {"qos": FIELDS, "groups": GROUP_FIELDS}
 
 
+Plain = None | int | str | list[str] | dict[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class FileProblem:
     """`place`: a dotted key such as qos.high.max_wall; empty where the text itself cannot be read.
@@ -80,22 +83,36 @@ def dump(qos: Iterable[Qos], groups: Iterable[GroupPolicy] = ()) -> str:
     return "\n".join([HEAD, *tables])
 
 
-def value_text(field: Field, found: Value) -> str:
-    """As TOML; of what is not set `none`, which is no TOML."""
+def plain(field: Field, found: Value) -> Plain:
+    """For JSON and TOML: times and factors in text, resources by name. None: not set."""
     match field.kind:
         case Kind.TRES:
-            return _inline(found if isinstance(found, tuple) else ())
+            rows = found if isinstance(found, tuple) else ()
+            return {row.tres: row.limit for row in rows if isinstance(row, TresLimit)}
         case Kind.MINUTES if isinstance(found, int):
-            return _quoted(_clock(found * 60))
+            return _clock(found * 60)
         case Kind.SECONDS if isinstance(found, int):
-            return _quoted(_clock(found))
+            return _clock(found)
         case Kind.MILLIONTHS if isinstance(found, int):
-            return _quoted(_decimal(found))
+            return _decimal(found)
         case Kind.SHARES if found is None:
-            return _quoted(PARENT)
-        case Kind.NAMES | Kind.FLAGS | Kind.MODES if isinstance(found, tuple):
-            return "[" + ", ".join(_quoted(str(one)) for one in found) + "]"
-    return "none" if found is None else _quoted(found) if isinstance(found, str) else str(found)
+            return PARENT
+    return [str(one) for one in found] if isinstance(found, tuple) else found
+
+
+def value_text(field: Field, found: Value) -> str:
+    """As TOML; of what is not set `none`, which is no TOML."""
+    match plain(field, found):
+        case None:
+            return "none"
+        case str() as text:
+            return _quoted(text)
+        case int() as number:
+            return str(number)
+        case list() as names:
+            return "[" + ", ".join(_quoted(name) for name in names) + "]"
+        case limits:
+            return "{" + ", ".join(f"{_key(name)} = {n}" for name, n in limits.items()) + "}"
 
 
 def load(text: str) -> PolicyFile:
@@ -125,11 +142,6 @@ def _table(kind: str, policy: Policy) -> str:
         if value(policy, field) != value(blank, field)
     ]
     return "\n".join([f"[{kind}.{_key(policy.name)}]", *lines, ""])
-
-
-def _inline(rows: tuple[Any, ...]) -> str:
-    pairs = [f"{_key(row.tres)} = {row.limit}" for row in rows if isinstance(row, TresLimit)]
-    return "{" + ", ".join(pairs) + "}"
 
 
 def _key(name: str) -> str:

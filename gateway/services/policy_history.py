@@ -13,7 +13,8 @@ _DONE = frozenset({ChangeState.APPLIED, ChangeState.PARTLY})
 def undo(of: Of, name: str, version: int, *, begin: Begin) -> tuple[Item, ...]:
     """Back to all that this version says. A QoS that was retired since is offered again.
 
-    NotFound; Refused policy_cannot_restore: Slurm had it not, or the account is gone.
+    NotFound; Refused policy_nothing_changes, and policy_cannot_restore: Slurm had it not, or the
+    account is gone.
     """
     with begin() as session:
         there = present(session)
@@ -24,7 +25,10 @@ def undo(of: Of, name: str, version: int, *, begin: Begin) -> tuple[Item, ...]:
     if wanted.policy is None or (found is None and of is Of.GROUP):
         raise Refused("policy_cannot_restore", object=wanted.object)
     again = name in there.retired and of is Of.QOS and not wanted.retired
-    return (Item(found, wanted.policy, retires=False if again else None),)
+    item = Item(found, wanted.policy, retires=False if again else None)
+    if found is not None and not item.changes and not again:
+        raise Refused("policy_nothing_changes")
+    return (item,)
 
 
 def undo_change(change_id: int, *, begin: Begin) -> tuple[Item, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gateway.core.policy_change import Of
+from gateway.core.policy_change import Item, Of, as_slurm_keeps, of
 from gateway.core.qos import GroupPolicy, Policy, Qos
 from gateway.services.poll import POLICY
 from gateway.store import polls, snapshot
@@ -29,8 +29,13 @@ class Present:
     polled_at: datetime | None
     inherited: dict[str, tuple[str, ...]]
 
-    def policy(self, of: Of, name: str) -> Policy | None:
-        return self.qos.get(name) if of is Of.QOS else self.groups.get(name)
+    def policy(self, kind: Of, name: str) -> Policy | None:
+        return self.qos.get(name) if kind is Of.QOS else self.groups.get(name)
+
+    def items(self, wanted: Iterable[Policy]) -> tuple[Item, ...]:
+        """What makes each of them so; what is so already is left out."""
+        items = (as_slurm_keeps(Item(self.policy(of(one), one.name), one)) for one in wanted)
+        return tuple(item for item in items if item.before is None or item.changes)
 
     def usable(self, group: GroupPolicy) -> tuple[str, ...]:
         """QoS that its jobs may use."""
@@ -53,14 +58,14 @@ def present(session: "Session") -> Present:
         retired=rows.retired(session),
         polled_at=polled_at,
     )
-    for (of, name), version in rows.newest(session).items():
+    for (kind, name), version in rows.newest(session).items():
         if polled_at is not None and version.at < polled_at:
             continue
         if isinstance(version.policy, Qos):
             found.qos[name] = version.policy
         elif isinstance(version.policy, GroupPolicy):
             found.groups[name] = version.policy
-        elif of is Of.QOS:
+        elif kind is Of.QOS:
             found.qos.pop(name, None)
         else:
             found.groups.pop(name, None)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Longer than the longest call: who holds a claim past that is dead.
 CLAIM = timedelta(minutes=3)
 CHANGED = "policy_changed_meanwhile"
+NOT_HEARD = "caller_refused"  # of a command run by another account: the worker may
 _MAYBE_OURS = frozenset({CHANGED, "qos_exists"})  # of a second try: the first came through late
 
 
@@ -122,6 +123,9 @@ class Sender:
             policy.mark_waiting(session, [row.id for row in batch])
 
     def _refused(self, row: ItemRow, code: str) -> None:
+        if code == NOT_HEARD:
+            self._back_to_waiting([row])
+            raise BrokerUnreachable("the broker does not listen to this account")
         found = _Slurm(self.broker).policy(row.item) if code in _MAYBE_OURS else None
         if row.tries and reading(row.item, found) is Reading.AFTER:
             self._done(row, row.item.after)
