@@ -18,7 +18,7 @@ STATIC_IDS: Mapping[int, str] = {
     7: "vmem",
     8: "pages",
 }
-_UNITS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_UNITS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "?": 6}  # Slurm has no letter for exa
 _IN_MEGABYTES = frozenset({"mem", "vmem"})
 
 

@@ -90,7 +90,7 @@ def test_every_column_is_read_and_a_separator_in_a_description_shifts_nothing(po
     assert policy(line()).read().qos == (SPOT,)
 
 
-@pytest.mark.parametrize("text", ["spot|10\n", "spot\n", line(grp_tres="mem=1?")])
+@pytest.mark.parametrize("text", ["spot|10\n", "spot\n", line(grp_tres="mem=1X")])
 def test_what_cannot_be_read_is_an_error_and_never_left_out(policy, text):
     with pytest.raises(BrokerUnreachable):
         policy(text).read()

@@ -33,7 +33,14 @@ def test_an_id_that_nobody_can_name_is_refused_because_it_may_be_a_gpu():
 
 @pytest.mark.parametrize(
     ("text", "mebibytes"),
-    [("mem=64G", 65536), ("mem=374000M", 374000), ("mem=1.50G", 1536), ("mem=0", 0), ("mem=7", 7)],
+    [
+        ("mem=64G", 65536),
+        ("mem=374000M", 374000),
+        ("mem=1.50G", 1536),
+        ("mem=0", 0),
+        ("mem=7", 7),
+        ("mem=1?", 2**40),
+    ],
 )
 def test_memory_is_in_mebibytes(text, mebibytes):
     assert parse_tres(text) == {"mem": mebibytes}

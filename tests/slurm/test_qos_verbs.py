@@ -274,6 +274,47 @@ def test_an_account_below_another_has_only_what_it_says_itself(
         sacctmgr("delete", *below)
 
 
+def test_shares_of_many_accounts_change_nothing_else(
+    broker: SocketBroker, sacctmgr: Sacctmgr
+) -> None:
+    """Many go by `sacctmgr load`, which could do much more than set shares."""
+    names = [f"many-{n}" for n in range(5)]
+    limits = ("QosLevel=normal,spot", "DefaultQOS=spot", "GrpTRES=cpu=5", "MaxJobs=3", "GrpJobs=0")
+    facts = ("Description=some words: 5", "Organization=lab", "cluster=dev")
+    sacctmgr("add", "account", ",".join(names[:4]), *facts, *limits, "GrpSubmitJobs=7")
+    sacctmgr("add", "account", names[4], f"parent={names[0]}", *facts, "Fairshare=parent")
+    sacctmgr("add", "user", "nlp-1", f"account={names[0]}", "cluster=dev", "Fairshare=6")
+    sacctmgr("add", "coordinator", f"account={names[0]}", "names=nlp-lead")
+    try:
+        before, gate = broker.accounts(), broker.group_limits()
+        people = broker.associations(), _user_shares(broker)
+        now = {one.policy.name: one.policy.shares for one in before}
+        wanted = {name: 30 + at for at, name in enumerate((*names, "nlp"))} | {names[1]: None}
+        got = broker.set_shares(
+            p.SetShares(
+                tuple(p.Shares(name, now[name]) for name in wanted),
+                tuple(p.Shares(name, shares) for name, shares in wanted.items()),
+            )
+        )
+        assert {one.account: one.shares for one in got} == wanted
+        assert broker.accounts() == tuple(
+            replace(one, policy=replace(one.policy, shares=(now | wanted)[one.policy.name]))
+            for one in before
+        )
+        assert broker.group_limits() == gate
+        assert (broker.associations(), _user_shares(broker)) == people
+        back = tuple(p.Shares(name, now[name]) for name in wanted)
+        assert broker.set_shares(p.SetShares(got, back)) == back
+        assert broker.accounts() == before
+    finally:
+        sacctmgr("delete", "account", "where", f"name={names[4]}")
+        sacctmgr("delete", "account", "where", f"name={','.join(names[:4])}")
+
+
+def _user_shares(broker: SocketBroker) -> dict[tuple[str, str | None], int | None]:
+    return {(x.account, x.user): x.raw_shares for x in broker.fair_shares() if x.user}
+
+
 def test_without_rights_slurm_says_so_and_nothing_is_done(
     cluster: Instance, broker: SocketBroker
 ) -> None:
