@@ -29,7 +29,7 @@ _EITHER_MODE = (
     {"cluster", "requeue", "cancel", "suspend"},
     {"cluster", "gang", "within"},
 )
-_TEXT = re.compile(r"[^\x00-\x1f\x7f\"'\\`|]{0,200}")
+_TEXT = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff\"'\\`|]{0,200}")
 # Slurm keeps 32 bits, and the last values mean something else; 0xffffffff of priority as well.
 MOST_COUNT = 2**31 - 1
 MOST_TRES = 2**40
