@@ -12,7 +12,7 @@ from gateway.core.credits import Credits
 from gateway.core.goodput import Use
 from gateway.core.pricing import Item, Preempted, PriceList
 from gateway.core.spot import Advice, Prices
-from gateway.core.spot_record import ALL_TYPES, LEAST_PEOPLE, Rate, Record
+from gateway.core.spot_record import ALL_TYPES, LEAST_PEOPLE, Record
 from gateway.core.spot_saved import PaidRun, Saved, spot_qos, steady_qos
 from gateway.core.spot_saved import saved as what_was_saved
 from gateway.services.training_run import training_run
@@ -160,18 +160,6 @@ def behind(site: SiteRecord, gpu_type: str, qos: str | None) -> Record | None:
         if found and found.rate and found.rate.is_enough:
             return found
     return None
-
-
-def often(site: SiteRecord, gpu_type: str, qos: str, hour: int) -> tuple[Rate, bool] | None:
-    """How often jobs are preempted there: at this hour of the day (True) where enough is known of
-    it, else at any; None: too little is known."""
-    found = site.find(gpu_type, qos)
-    if found is None:
-        return None
-    at_hour = found.at_hour(hour)
-    if at_hour and at_hour.is_enough:
-        return at_hour, True
-    return (found.rate, False) if found.rate and found.rate.is_enough else None
 
 
 def saved(session: "Session", job: "JobRow", *, viewer: Viewer, now: datetime) -> Saved | None:

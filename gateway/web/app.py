@@ -26,6 +26,9 @@ from gateway.web.security import init_security
 from gateway.web.texts import gettext
 from gateway.web.views import (
     admin,
+    admin_contribution,
+    admin_contribution_lines,  # noqa: F401  # adds its routes to contribution's
+    admin_contribution_rules,  # noqa: F401  # adds its routes to contribution's
     admin_credit,
     admin_months,
     admin_prices,
@@ -35,16 +38,20 @@ from gateway.web.views import (
     cluster,
     group,
     group_budgets,  # noqa: F401  # adds its routes to the group's
+    group_members,  # noqa: F401  # adds its routes to the group's
+    group_shares,  # noqa: F401  # adds its routes to the group's
     group_steer,  # noqa: F401  # adds its routes to the group's
     health,
     help,
     jobs,
     plan,
+    points,  # noqa: F401  # adds its filters to the templates
     policy,
     policy_act,  # noqa: F401  # adds its routes to policy's
     policy_edit,  # noqa: F401  # adds its routes to policy's
     purse,
     search,
+    spot,
     submissions,
     submit,
 )
@@ -83,8 +90,9 @@ def create_app(
     failures.init_failures(app)
     for module in (auth, submit, plan, submissions, jobs, cluster, group, search, help, health):
         app.register_blueprint(module.bp)
-    for module in (admin, admin_credit, admin_prices, admin_review, admin_months, policy):
+    for module in (spot, admin, admin_credit, admin_prices, admin_review, admin_months, policy):
         app.register_blueprint(module.bp)
+    app.register_blueprint(admin_contribution.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
     return app
@@ -140,6 +148,7 @@ def admin_menu() -> list[tuple[str, str]]:
         ("months.index", gettext("Months"), Permission.SEE_ALL_CREDIT),
         ("policy.index", gettext("QoS"), Permission.SEE_POLICY),
         ("policy.changes", gettext("Changes"), Permission.SEE_POLICY),
+        ("contribution.index", gettext("Contribution"), Permission.SEE_POLICY),
         ("admin.people", gettext("People"), Permission.MANAGE_PEOPLE),
     ]
     return [(name, word) for name, word, needed in pages if who is not None and who.may(needed)]

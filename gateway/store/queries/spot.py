@@ -78,6 +78,14 @@ def sums(session: Session, qos: Collection[str], *, since: datetime, shift: int)
     return found
 
 
+def kept_of(session: Session, qos: str, gpu_type: str) -> Record | None:
+    """The record of one QoS and type, where the worker has made it."""
+    found = session.scalar(
+        select(_RECORD.c.facts).where(_RECORD.c.qos == qos, _RECORD.c.gpu_type == gpu_type)
+    )
+    return _parsed(found) if found else None
+
+
 def kept(session: Session) -> Kept | None:
     """None: the worker has not made one yet."""
     rows = session.execute(

@@ -22,7 +22,7 @@ from gateway.web.i18n import language
 from gateway.web.messages import Shown, shown
 from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
-from gateway.web.views import choices, earlier, planfill, quotebox, smokebox
+from gateway.web.views import choices, earlier, planfill, quotebox, smokebox, spotbox
 
 # While somebody types, an empty field is not yet a mistake.
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
@@ -84,6 +84,7 @@ class FormView:
     general: list[Shown]
     beside: choices.Beside
     quote: quotebox.QuoteView | None
+    spot: spotbox.SpotBox | None
     plan: str
     fit: planfill.FitView | None
     smoke: smokebox.SmokeView | None
@@ -150,6 +151,7 @@ def view(
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
         quote=quotebox.build(seen.reading, offer, template=ask.template),
+        spot=spotbox.build(seen.reading, offer, ask, manifest),
         plan=sent.get("plan", ""),
         fit=planfill.fit(sent.get("plan", ""), ask, seen.reading, offer),
         smoke=smokebox.view(sent.get("smoke", ""), ask),

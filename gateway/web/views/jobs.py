@@ -27,7 +27,18 @@ from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.formbase import Posted
 from gateway.web.messages import error_sentence
-from gateway.web.views import acting, arrayview, joblist, jobview, outputs, statewords, trainview
+from gateway.web.views import (
+    acting,
+    arrayview,
+    joblist,
+    jobview,
+    outputs,
+    spotsaved,
+    standingview,
+    statewords,
+    trainview,
+    whyview,
+)
 from gateway.web.views.freshness import fresh
 from gateway.web.views.listview import ListView, waiting_lines
 
@@ -59,6 +70,9 @@ def show(job_id: int) -> ResponseReturnValue:
         chunk=first,
         train=trainview.build(page),
         tasks=arrayview.build(page),
+        saved=spotsaved.build(page.job),
+        answer=whyview.build(page),
+        place=standingview.build(page, request.args.get("compare", "")),
     )
 
 
@@ -73,6 +87,8 @@ def state(job_id: int) -> ResponseReturnValue:
         job=page.job,
         detail=page.detail,
         tasks=arrayview.build(page),
+        saved=spotsaved.build(page.job),
+        answer=whyview.build(page),
     )
 
 
@@ -126,7 +142,11 @@ def script(job_id: int) -> ResponseReturnValue:
 @bp.get("/<int:job_id>/<action>")
 @requires(Permission.USE_PORTAL)
 def confirm(job_id: int, action: str) -> ResponseReturnValue:
-    return _question(job_id, action)
+    """A proposed time limit stands in its field (?time_limit=)."""
+    form = acting.form(action)
+    if action == acting.TIME_LIMIT and request.args.get("time_limit"):
+        form.time_limit.data = request.args["time_limit"]
+    return _question(job_id, action, form=form)
 
 
 @bp.post("/<int:job_id>/<action>")

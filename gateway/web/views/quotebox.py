@@ -187,7 +187,7 @@ def _view(found: Quote, reading: Reading, offer: Offer, template: str) -> QuoteV
         free=found.free,
         after=found.after,
         no=_no(found),
-        cheaper=tuple(_cheaper(one, reading, offer) for one in _chosen(found.cheaper)),
+        cheaper=tuple(_cheaper(one) for one in _chosen(found.cheaper, reading, offer)),
     )
 
 
@@ -235,15 +235,16 @@ def _no(found: Quote) -> str:
     return shown(found.stop).text if found.stop else ""
 
 
-def _chosen(found: tuple[Cheaper, ...]) -> list[Cheaper]:
-    """The cheapest of each kind, then the next cheapest."""
+def _chosen(all_of: tuple[Cheaper, ...], reading: Reading, offer: Offer) -> list[Cheaper]:
+    """The cheapest of each kind, then the next cheapest. Spot has a box of its own."""
+    found = [one for one in all_of if not _preemptible(one, reading, offer)]
     first = {one.change: one for one in reversed(found)}
     rest = [one for one in found if one is not first[one.change]]
     chosen = [*first.values(), *rest][:_MOST_CHEAPER]
     return sorted(chosen, key=lambda one: one.total)
 
 
-def _cheaper(one: Cheaper, reading: Reading, offer: Offer) -> CheaperView:
+def _cheaper(one: Cheaper) -> CheaperView:
     sets, note = {one.change: one.value}, ""
     match one.change:
         case "gpu_type":
@@ -252,7 +253,6 @@ def _cheaper(one: Cheaper, reading: Reading, offer: Offer) -> CheaperView:
             sets = {"partition": one.partition, "gpu_type": one.value}
         case "qos":
             word = gettext("QoS %(qos)s", qos=one.value)
-            note = gettext("may be interrupted") if _preemptible(one, reading, offer) else ""
         case _:
             word = gettext("at most %(time)s", time=minutes_words(int(one.value)))
             note = gettext("twice the longest of the earlier runs")
@@ -261,6 +261,8 @@ def _cheaper(one: Cheaper, reading: Reading, offer: Offer) -> CheaperView:
 
 
 def _preemptible(one: Cheaper, reading: Reading, offer: Offer) -> bool:
+    if one.change != "qos":
+        return False
     group = offer.find_group(reading.group or "")
     partition = group.find_partition(one.partition) if group else None
     qos = partition.find_qos(one.value) if partition else None
