@@ -22,7 +22,7 @@ from werkzeug.serving import run_simple
 from gateway.config import default_home, load_settings
 from gateway.core.access import Role
 from gateway.core.credits import MILLION
-from gateway.services import credit, hold, ingest, poll, settle, training
+from gateway.services import credit, hold, ingest, poll, settle, spot, training
 from gateway.store import models as t
 from gateway.store.schema import upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
@@ -30,6 +30,7 @@ from gateway.testing import builders as b
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.money_samples import fill_money
+from gateway.testing.spot_samples import fill_spot
 from gateway.testing.training_samples import RUN, Trainer, fill_training
 from gateway.web.app import create_app
 from gateway.wire import messages as m
@@ -69,6 +70,8 @@ def _build(port: int) -> Callable[..., Any]:
     _past(begin)
     credit.top_up("nlp", 30_000 * MILLION, begin=begin, now=broker.now - timedelta(days=60))
     fill_money(begin, now=broker.now)
+    fill_spot(begin, now=broker.now, cluster=CLUSTER)
+    spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)
     world.trainer = _training(begin, broker)
     threading.Thread(target=world.run, daemon=True).start()
     app = create_app(settings, begin=begin, broker=broker)

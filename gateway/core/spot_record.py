@@ -117,13 +117,16 @@ def _byar(count: int, sign: int) -> float:
     return float(root**3)
 
 
-def survival(lengths: Iterable[Length]) -> tuple[Step, ...]:
+def survival(lengths: Iterable[Length], *, least: int = LEAST_EVENTS) -> tuple[Step, ...]:
     """The share of runs not yet preempted after so long on nodes, by Kaplan and Meier (J. Amer.
-    Statist. Assoc. 53, 1958, 457-481); whoever was watched for just so long was at risk."""
+    Statist. Assoc. 53, 1958, 457-481); whoever was watched for just so long was at risk. It ends
+    where fewer than `least` are left: of so few it would say nothing."""
     rows = sorted(lengths, key=lambda one: one.minutes)
     at_risk = sum(one.preempted + one.others for one in rows)
     share, found = 1.0, [Step(0, 1.0, at_risk)]
     for one in rows:
+        if at_risk < least:
+            break
         if one.preempted:
             share *= 1 - one.preempted / at_risk
             found.append(Step(one.minutes, share, at_risk))

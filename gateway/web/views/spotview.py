@@ -140,7 +140,7 @@ def _type(one: Record, most: float, *, several: bool) -> TypeView:
     steps, rate = survival(one.lengths), one.rate
     every = rate.between_hours if rate else None
     median = minutes_to(steps, 0.5)
-    end = max((step.minutes for step in one.lengths), default=0)
+    end = steps[-1].minutes
     name = f"{one.gpu_type} ({one.qos})" if several else one.gpu_type
     return TypeView(
         key=f"{one.qos}-{one.gpu_type}",
