@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 from gateway.core import standing as rules
 from gateway.core.access import Viewer, job_rights
 from gateway.core.standing import Other, Standing
-from gateway.errors import NotFound
 from gateway.store import snapshot
-from gateway.store.queries import job as reads
 from gateway.store.queries import waiting
 from gateway.wire import policy as p
 
@@ -22,12 +20,15 @@ def standing(
 ) -> Standing | None:
     """None while Slurm gives the job no points: held, not eligible yet, or read too long ago.
 
-    `compare`: another job, which must wait too; NotFound when the reader may not see it."""
+    `compare`: Slurm's number of another job. `compared` stays None for one that does not wait, and
+    for one that the reader may not see: nobody learns which."""
     own = _points(session, job)
     if own is None:
         return None
     before, everyone = waiting.standing_before(session, own)
     following = waiting.next_before(session, own)
+    named = None if compare is None else _named(session, job.cluster, compare)
+    other = None if named is None else _other(session, job.cluster, own, named, viewer)
     return Standing(
         partition=own.partition,
         priority=own.priority,
@@ -35,8 +36,17 @@ def standing(
         before=before,
         waiting=everyone,
         next=_other(session, job.cluster, own, following, viewer) if following else None,
-        compared=_compared(session, own, compare, viewer) if compare is not None else None,
+        compared=other if other is not None and other.id is not None else None,
     )
+
+
+def _named(session: "Session", cluster: str, number: int) -> p.PriorityFactors | None:
+    row = waiting.named(session, cluster, number)
+    if row is None:
+        return None
+    found = [row.slurm_id, *([] if row.array_job_id is None else [row.array_job_id])]
+    points = [one for slurm_id in found for one in snapshot.priority_of(session, slurm_id)]
+    return points[0] if points else None
 
 
 def _points(session: "Session", job: "JobRow") -> p.PriorityFactors | None:
@@ -47,16 +57,6 @@ def _points(session: "Session", job: "JobRow") -> p.PriorityFactors | None:
         if fit:
             return fit[0]
     return None
-
-
-def _compared(
-    session: "Session", own: p.PriorityFactors, job_id: int, viewer: Viewer
-) -> Other | None:
-    found = reads.job(session, job_id)
-    if found is None or not _sees(viewer, found.row.user, found.row.group):
-        raise NotFound(f"job {job_id}")
-    other = _points(session, found.row)
-    return None if other is None else _other(session, found.row.cluster, own, other, viewer)
 
 
 def _other(
