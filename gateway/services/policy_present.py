@@ -58,9 +58,7 @@ def present(session: "Session") -> Present:
         retired=rows.retired(session),
         polled_at=polled_at,
     )
-    for (kind, name), version in rows.newest(session).items():
-        if polled_at is not None and version.at < polled_at:
-            continue
+    for (kind, name), version in rows.newest(session, since=polled_at).items():
         if isinstance(version.policy, Qos):
             found.qos[name] = version.policy
         elif isinstance(version.policy, GroupPolicy):

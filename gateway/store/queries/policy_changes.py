@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, Text, case, cast, func, select
+from sqlalchemy import Select, Text, bindparam, case, cast, func, select
 from sqlalchemy.orm import Session, aliased
 
 from gateway.core.policy_change import ChangeState, Item, ItemState, Of, Source, object_name
@@ -162,10 +162,11 @@ def version(session: Session, of: Of, name: str, number: int) -> VersionRow | No
     return None if row is None else _version(row)
 
 
-def newest(session: Session) -> dict[tuple[Of, str], VersionRow]:
-    """The newest version of each object."""
-    query = _versions().join(pm.PolicyObject, pm.PolicyObject.version_id == pm.PolicyVersion.id)
-    rows = (_version(row) for row in session.execute(query))
+def newest(session: Session, *, since: datetime | None = None) -> dict[tuple[Of, str], VersionRow]:
+    """The newest version of each object; those alone that are not older than `since`."""
+    query = _NEWEST if since is None else _NEWEST_SINCE
+    given = {} if since is None else {"since": since}
+    rows = (_version(row) for row in session.execute(query, given))
     return {(row.of, row.name): row for row in rows}
 
 
@@ -290,20 +291,28 @@ def _item(row: Any) -> ItemRow:
     )
 
 
+_V, _OBJECT, _PERSON = table_of(pm.PolicyVersion), table_of(pm.PolicyObject), table_of(Person)
+
+
 def _versions() -> Select[Any]:
-    model = pm.PolicyVersion
+    column = _V.c
     return select(
-        model.kind,
-        model.name,
-        model.number,
-        _text(model.policy),
-        _text(model.before),
-        model.retired,
-        model.source,
-        model.change_id,
-        Person.login,
-        model.at,
-    ).outerjoin(Person, Person.id == model.person_id)
+        column.kind,
+        column.name,
+        column.number,
+        _text(column.policy),
+        _text(column.before),
+        column.retired,
+        column.source,
+        column.change_id,
+        _PERSON.c.login,
+        column.at,
+    ).outerjoin(_PERSON, _PERSON.c.id == column.person_id)
+
+
+# Built once: pages ask it each time.
+_NEWEST = _versions().join(_OBJECT, _OBJECT.c.version_id == _V.c.id)
+_NEWEST_SINCE = _NEWEST.where(_V.c.at >= bindparam("since", type_=_V.c.at.type))
 
 
 def _version(row: Any) -> VersionRow:
