@@ -24,6 +24,7 @@ from gateway.store.uow import Begin
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+HAS_JOBS = "member_has_jobs"  # why somebody who leaves has not gone yet
 _BROKER_ERRORS = (BrokerRefused, BrokerUnreachable, BrokerSilent)
 
 

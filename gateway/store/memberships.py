@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from gateway.store.models import Job, table_of
@@ -98,9 +98,9 @@ def pending(session: Session, group: str | None = None) -> list[ChangeRow]:
 
 
 def done_since(session: Session, group: str, since: datetime) -> list[ChangeRow]:
-    """What Slurm took since then, the oldest first."""
+    """What Slurm took since then, the oldest first; of another default group from everywhere."""
     query = select(*_COLUMNS).where(
-        MembershipChange.group == group,
+        or_(MembershipChange.group == group, MembershipChange.wanted == Wanted.DEFAULT.value),
         MembershipChange.state == "done",
         MembershipChange.done_at >= since,
     )
