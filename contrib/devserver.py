@@ -27,6 +27,7 @@ from gateway.store import models as t
 from gateway.store.schema import upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.testing import builders as b
+from gateway.testing.contribution_samples import fill_contribution
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.money_samples import fill_money
@@ -70,6 +71,7 @@ def _build(port: int) -> Callable[..., Any]:
     _past(begin)
     credit.top_up("nlp", 30_000 * MILLION, begin=begin, now=broker.now - timedelta(days=60))
     fill_money(begin, now=broker.now)
+    fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)
     world.trainer = _training(begin, broker)
