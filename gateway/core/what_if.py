@@ -44,8 +44,8 @@ class LimitEffects:
 class GroupEffects:
     """Of all changes together: a run counts once, with the longest of its waits.
 
-    Costs are in millionths, by the list in force when each run started and by the proposed one;
-    None: the site has no prices.
+    Costs are in millionths, of all its runs, refused ones too, by today's list and by the proposed
+    one; None: the site has no prices.
     """
 
     group: str
@@ -67,7 +67,7 @@ class NotReplayed:
 
 @dataclass(frozen=True, slots=True)
 class ProposedPrices:
-    """What differs from the list in force: millionths an hour by resource (a GPU type, `cpu`),
+    """What differs from today's list: millionths an hour by resource (a GPU type, `cpu`),
     factors in millionths by QoS."""
 
     per_hour: Mapping[str, int] = field(default_factory=dict)
