@@ -1,16 +1,18 @@
-"""`sluice history`: what a cluster ran before there was a portal."""
+"""`sluice history`: import what a cluster ran before there was a portal, and keep the columns."""
 
 import json
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
 import click
 
 from gateway.cli.common import database, now, said, settings
 from gateway.cli.output import local
+from gateway.services import keep_history
 from gateway.services.import_feed import Source, feed, rarely_collect
 from gateway.services.import_history import ImportReport, import_history
 from gateway.store import prices
@@ -20,7 +22,31 @@ _EVERY_SECONDS = 2.0
 
 @click.group()
 def history() -> None:
-    """Import a cluster's job history from a file."""
+    """The job history: import it from a file, look at its columnar copy, make that anew."""
+
+
+@history.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@said
+def info(as_json: bool) -> None:
+    """Print what the columnar history holds, and how far it is behind the database."""
+    found = settings()
+    with database(read_only=True) as begin:
+        known = keep_history.info(found.home / "history", read=begin)
+    click.echo(json.dumps(_facts(known)) if as_json else _told(known, found.timezone))
+
+
+@history.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@said
+def rebuild(as_json: bool) -> None:
+    """Make the columnar history anew from the database. Readers have the old one until then."""
+    found = settings()
+    folder = found.home / "history"
+    with database() as begin:
+        keep_history.rebuild(folder, begin=begin, read=begin, now=now())
+        known = keep_history.info(folder, read=begin)
+    click.echo(json.dumps(_facts(known)) if as_json else _told(known, found.timezone))
 
 
 @history.command("import")
@@ -73,6 +99,21 @@ def import_file(  # noqa: PLR0917  # click gives them by name
     click.echo(json.dumps(facts) if as_json else _sentence(report, charged))
     if not report.ties:
         sys.exit(1)
+
+
+def _facts(known: keep_history.Known) -> dict[str, object]:
+    made_at = known.made_at.isoformat() if known.made_at else None
+    return asdict(known) | {"made_at": made_at}
+
+
+def _told(known: keep_history.Known, zone: tzinfo) -> str:
+    if known.made_at is None:
+        return "There is no columnar history: the worker makes it, or `sluice history rebuild`."
+    behind = f", {known.to_make:,} of them to be made again" if known.to_make else ""
+    return (
+        f"{known.runs:,} runs in {known.blocks:,} blocks{behind}, {known.bytes / 2**20:,.1f} MB, "
+        f"as of {local(known.made_at, zone)}"
+    )
 
 
 def _zone(name: str) -> str:

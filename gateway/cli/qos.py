@@ -13,8 +13,10 @@ from gateway.brokerclient.client import SocketBroker
 from gateway.cli import qos_lines as lines
 from gateway.cli.common import database, now, said, settings
 from gateway.cli.output import JSON, MOMENT, put
-from gateway.core.policy_change import ChangeState, Item, Of, Source, in_order
-from gateway.core.policy_file import BadPolicyFile, dump, load
+from gateway.cli.qos_file import FILE, items_of
+from gateway.cli.qos_what_if import what_if
+from gateway.core.policy_change import ChangeState, Item, Of, Source
+from gateway.core.policy_file import dump
 from gateway.core.qos import Policy
 from gateway.errors import NotFound
 from gateway.services import policy_apply, policy_changes, policy_drift, policy_history
@@ -22,7 +24,6 @@ from gateway.services.policy_present import Present, present
 from gateway.store.queries import policy_changes as rows
 from gateway.store.uow import Begin
 
-FILE = click.argument("file", type=click.File(encoding="utf-8"))
 NAME = click.argument("name", metavar="NAME")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 REASON = click.option("--reason", default="", help="Kept with the change, for those who ask why.")
@@ -35,6 +36,9 @@ def qos() -> None:
 
     NAME is that of a QoS, or group:NAME for a group's policy.
     """
+
+
+qos.add_command(what_if)
 
 
 @qos.command("list")
@@ -90,7 +94,7 @@ def show(name: str, as_json: bool) -> None:
 def diff(file: TextIO, as_json: bool) -> None:
     """Print what FILE would change. Exit code 1 when it would change anything, else 0."""
     with database(read_only=True) as begin:
-        items = _items(file, begin)
+        items = items_of(file, begin)
     put([lines.item_facts(one) for one in items], _or_none(items), as_json=as_json)
     sys.exit(1 if items else 0)
 
@@ -116,7 +120,7 @@ def apply(
 ) -> None:
     """Make Slurm have what FILE says. QoS and groups that it does not name stay as they are."""
     with database() as begin:
-        items = _items(file, begin)
+        items = items_of(file, begin)
         if dry_run or not items:
             put([lines.item_facts(one) for one in items], _or_none(items), as_json=as_json)
             return
@@ -211,19 +215,6 @@ def _known(there: Present, kind: Of, name: str) -> Policy:
     if found is None:
         raise NotFound(f"no {kind}:{name}")
     return found
-
-
-def _items(file: TextIO, begin: Begin) -> tuple[Item, ...]:
-    try:
-        read = load(file.read())
-    except BadPolicyFile as error:
-        told = [lines.problem_line(file.name, one) for one in error.problems]
-        raise click.ClickException("\n".join(told)) from error
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"{file.name}: {error}") from error
-    with begin() as session:
-        there = present(session)
-    return in_order(there.items([*read.qos, *read.groups]))
 
 
 def _or_none(items: Sequence[Item]) -> list[str]:

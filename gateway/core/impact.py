@@ -141,17 +141,32 @@ class PastUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class QosLists:
+    """The QoS that a group's people may use, before and after, also where it takes the list of the
+    group above; `groups` are it and those below it that take its list."""
+
+    before: frozenset[str]
+    after: frozenset[str]
+    groups: frozenset[str]
+
+    @property
+    def lost(self) -> frozenset[str]:
+        return self.before - self.after
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """What the rules look at besides the jobs. Names are in small letters, as Slurm has them.
 
-    `qos`: each as it will be. `inside`: by group, it and the groups below it. `own`: (group,
-    person) whose association has a limit of its own, by (group of the item, key of the field).
-    `usage`: by `qos:NAME` and `group:NAME`; `never_decays` are those whose usage Slurm lets stand.
-    `ends_running`: whether Slurm ends running jobs at a limit on minutes (not with `safe`); None:
-    it has not said.
+    `qos`: each as it will be. `lists`: by group that a change names. `inside`: by group, it and
+    the groups below it. `own`: (group, person) whose association has a limit of its own, by (group
+    of the item, key of the field). `usage`: by `qos:NAME` and `group:NAME`; `never_decays` are
+    those whose usage Slurm lets stand. `ends_running`: whether Slurm ends running jobs at a limit
+    on minutes (not with `safe`); None: it has not said.
     """
 
     qos: Mapping[str, Qos] = field(default_factory=dict)
+    lists: Mapping[str, QosLists] = field(default_factory=dict)
     inside: Mapping[str, frozenset[str]] = field(default_factory=dict)
     own: Mapping[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
     usage: Mapping[str, PastUsage] = field(default_factory=dict)

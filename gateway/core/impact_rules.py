@@ -19,7 +19,7 @@ from gateway.core.impact import (
     Site,
     Unknown,
 )
-from gateway.core.impact_limits import Limit, inside
+from gateway.core.impact_limits import Limit
 from gateway.core.policy_change import Item, Of
 from gateway.core.qos import Change
 
@@ -58,30 +58,28 @@ def _judged(
 
 def _qos_list(item: Item, change: Change, queue: Sequence[ActiveJob], site: Site) -> FieldImpact:
     """Jobs in a QoS that their group loses wait for good, those that run go on."""
-    before, after = set(_names(change.before)), set(_names(change.after))
-    groups = inside(site, item.name)
+    lists = site.lists[item.name]
     found = []
     for job in queue:
-        if job.group not in groups:
+        if job.group not in lists.groups:
             continue
-        effect = None
-        if job.qos in before - after:
+        if job.qos in lists.lost:
             effect = Effect.ABOVE if job.running else Effect.WAITS
-        elif job.qos in after - before and not job.running and job.reason == QOS_GONE:
+        elif job.qos in lists.after and not job.running and job.reason == QOS_GONE:
             effect = Effect.LET_GO
-        if effect:
-            reason = None if job.running else QOS_GONE
-            found.append(Affected(effect, job, reason, item.name, None, None))
-    return FieldImpact(
-        item.of, item.name, change.field, None, None, None, tuple(found), _sorted(before - after)
-    )
+        else:
+            continue
+        reason = QOS_GONE if effect is Effect.WAITS else None
+        found.append(Affected(effect, job, reason, item.name, None, None))
+    facts = (item.of, item.name, change.field, None, None, None)
+    return FieldImpact(*facts, tuple(found), _sorted(lists.lost))
 
 
 def _preemption(item: Item, change: Change, queue: Sequence[ActiveJob]) -> list[Preemption]:
     if change.field.key != "preempts":
         return []
     waiting = sum(job.tasks for job in queue if job.qos == item.name and not job.running)
-    new = _sorted(set(_names(change.after)) - set(_names(change.before)))
+    new = _sorted(frozenset(_names(change.after)) - frozenset(_names(change.before)))
     found = []
     for name in new:
         running = [job for job in queue if job.qos == name and job.running]
@@ -94,5 +92,5 @@ def _names(found: object) -> tuple[str, ...]:
     return found if isinstance(found, tuple) else ()
 
 
-def _sorted(names: set[str]) -> tuple[str, ...]:
+def _sorted(names: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(names))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from gateway.history import blocks
+from gateway.history import blocks, reading
 from gateway.store import history
 from gateway.store.uow import Begin
 
@@ -45,6 +45,31 @@ def rebuild(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
     history until the new one is whole."""
     with blocks.writing(folder, wait=True):
         return _rebuild(folder, begin=begin, read=read, now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """`made_at` None: there is no history. `to_make`: blocks that are behind the database."""
+
+    runs: int
+    blocks: int
+    bytes: int
+    to_make: int
+    made_at: datetime | None
+
+
+def info(folder: Path, *, read: Begin) -> Known:
+    """What the history holds."""
+    manifest = blocks.load(folder)
+    with read() as session:
+        marks = history.marks(session)
+        to_make = len(marks if manifest else history.blocks(session))
+    if manifest is None:
+        return Known(0, 0, 0, to_make, None)
+    size = sum((folder / name).stat().st_size for name in manifest.files.values())
+    with reading.runs(folder) as connection:
+        (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone() or (0,)
+    return Known(int(runs), len(manifest.files), size, to_make, manifest.made_at)
 
 
 def _rebuild(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from gateway.core.caps import KEYS, Way
-from gateway.core.impact import Impact, PastUsage, Site
+from gateway.core.impact import Impact, PastUsage, QosLists, Site
 from gateway.core.impact_rules import impact
 from gateway.core.policy_change import Item, Of
 from gateway.core.qos import GroupPolicy, Qos
@@ -49,6 +49,21 @@ def inside(accounts: Sequence[Account], group: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def qos_lists(item: Item, accounts: Sequence[Account]) -> QosLists:
+    """A group without a list of its own takes that of the group above."""
+    known = {account.policy.name: account for account in accounts}
+    account = known.get(item.name)
+    above = known.get(account.parent or "") if account else None
+    inherited = above.usable_qos if above else ()
+    before, after = item.before, item.after
+    assert isinstance(after, GroupPolicy)
+    return QosLists(
+        frozenset((before.qos if isinstance(before, GroupPolicy) else ()) or inherited),
+        frozenset(after.qos or inherited),
+        inside([one for one in accounts if not one.policy.qos], item.name),
+    )
+
+
 def qos_afterwards(items: Iterable[Item], known: Iterable[Qos]) -> dict[str, Qos]:
     """Each QoS as it will be, by name."""
     changed = {item.name: item.after for item in items if isinstance(item.after, Qos)}
@@ -70,6 +85,7 @@ def _site(session: "Session", items: Sequence[Item], *, now: datetime) -> Site:
             usage[item.object] = _usage(session, item, groups, left)
     return Site(
         qos=qos,
+        lists={i.name: qos_lists(i, accounts) for i in items if i.of is Of.GROUP},
         inside=groups,
         own=_own_limits(session, items, groups, accounts),
         usage=usage,

@@ -22,10 +22,11 @@ from gateway.core.what_if import (
     WhatIf,
 )
 from gateway.history import blocks, past
-from gateway.services.policy_impact import inside, qos_afterwards
+from gateway.services.policy_impact import inside, qos_afterwards, qos_lists
 from gateway.store import prices as price_lists
 from gateway.store import snapshot
 from gateway.store.uow import Begin
+from gateway.wire.policy import Account
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,11 +56,10 @@ def replay(
         qos = qos_afterwards(items, snapshot.qos(session))
         accounts = snapshot.accounts(session)
         listed = price_lists.load(session)
-    groups = {item.name: inside(accounts, item.name) for item in items if item.of is Of.GROUP}
     since = now - timedelta(days=days)
     known = blocks.load(history)
     with past.past(history, since=since, until=now) as runs:
-        replayed = _Replay(runs, qos, groups)
+        replayed = _Replay(runs, qos, accounts)
         for item in items:
             for change in item.changes:
                 replayed.change(item, change)
@@ -89,9 +89,9 @@ class _Replay:
     """All changes, one limit after the other; a run counts once in what they do together."""
 
     def __init__(
-        self, runs: past.Past, qos: Mapping[str, Qos], groups: Mapping[str, frozenset[str]]
+        self, runs: past.Past, qos: Mapping[str, Qos], accounts: Sequence[Account]
     ) -> None:
-        self.runs, self.qos, self.groups = runs, qos, groups
+        self.runs, self.qos, self.accounts = runs, qos, accounts
         self.counted = runs.counted.astype(bool)
         self.limits: list[LimitEffects] = []
         self.not_replayed: list[NotReplayed] = []
@@ -147,11 +147,11 @@ class _Replay:
         yield from sorted(found, key=_weight)
 
     def _lost_qos(self, item: Item, change: Change) -> None:
-        lost = frozenset(_names(change.before)) - frozenset(_names(change.after))
+        lists = qos_lists(item, self.accounts)
         outcome = _none(self.runs.size)
-        if lost:
-            scope = past.Scope(groups=self.groups[item.name])
-            outcome.refused[self.runs.of(scope, qos=lost)] = True
+        if lists.lost:
+            scope = past.Scope(groups=lists.groups)
+            outcome.refused[self.runs.of(scope, qos=lists.lost)] = True
         self._add(item, LimitChange(change.field, None, None, None), outcome)
 
     def _limit(self, item: Item, number: LimitChange) -> None:
@@ -193,7 +193,7 @@ class _Replay:
             if rules.goes_before(number.field.key, number.tres, level)
         )
         return past.Scope(
-            groups=self.groups[item.name],
+            groups=inside(self.accounts, item.name),
             without_qos=own,
             key="person" if scope is Scope.PERSON else "all",
         )
@@ -269,7 +269,3 @@ def _weight(group: GroupEffects) -> tuple[int, int, int, str]:
     effects = group.effects
     moved = effects.later_seconds + effects.sooner_seconds
     return -effects.refused, -moved, -effects.runs, group.group
-
-
-def _names(found: object) -> tuple[str, ...]:
-    return found if isinstance(found, tuple) else ()
