@@ -8,12 +8,11 @@ from wtforms import BooleanField, HiddenField, StringField, TextAreaField
 from wtforms.validators import Optional, ValidationError
 
 from gateway.core.contribution import Counted, Feed, Formula, Kind, Rules, Shape, Tier
-from gateway.core.credits import BadCredits, parse_credits
+from gateway.core.credits import BadCredits, format_credits, parse_credits
 from gateway.errors import Refused
 from gateway.web.contribution_texts import COUNTED, FEEDS, SHAPES
 from gateway.web.formbase import Choice, at_most, needed, said
 from gateway.web.messages import sentence
-from gateway.web.money import typed_amount
 from gateway.web.money_forms import AmountField, KeyedForm, MoneyForm, WholeField
 from gateway.web.texts import lazy_gettext as _l
 
@@ -46,10 +45,15 @@ def _note() -> StringField:
     return StringField(said(_l("Note")), [Optional(), at_most(_LONGEST_NOTE)])
 
 
+def typed(amount: int) -> str:
+    """As one would type it, and as the form reads it: 3, 12000, 0.25."""
+    return format_credits(amount).replace(",", "").rstrip("0").removesuffix(".")
+
+
 class LineForm(KeyedForm):
     group = StringField(said(_l("Group")), [needed(), at_most(200)])
     kind = Choice(said(_l("Kind")), [needed()], judged=True)
-    amount = _number(said(_l("Amount")))
+    amount = _number(said(_l("How much")))
     day = DateField(said(_l("From")), [Optional(), at_most(40)])
     note = _note()
 
@@ -60,7 +64,7 @@ class EndForm(MoneyForm):
 
 
 class CorrectForm(MoneyForm):
-    amount = _number(said(_l("Amount")))
+    amount = _number(said(_l("How much")))
     day = DateField(said(_l("From")), [needed(), at_most(40)])
     ended_on = DateField(said(_l("The first day without it")), [Optional(), at_most(40)])
     note = _note()
@@ -136,13 +140,11 @@ class FormulaForm(_RulesForm):
                 "sets_shares": rules.formula is not None or version is None,
                 "shape": formula.shape.value,
                 "base": str(formula.base),
-                "scale": typed_amount(formula.scale),
-                "cap": typed_amount(formula.cap) if formula.cap else "",
+                "scale": typed(formula.scale),
+                "cap": typed(formula.cap) if formula.cap else "",
                 "least": str(formula.least),
                 "most": str(formula.most),
-                "tiers": "\n".join(
-                    f"{typed_amount(tier.points)}: {tier.qos}" for tier in rules.tiers
-                ),
+                "tiers": "\n".join(f"{typed(tier.points)}: {tier.qos}" for tier in rules.tiers),
                 "left_alone": "\n".join(rules.left_alone),
             },
         )

@@ -7,9 +7,9 @@ from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
 
 SHAPES: Mapping[Shape, Lazy] = {
-    Shape.LINEAR: _l("in proportion to the points"),
-    Shape.SQUARE_ROOT: _l("with the square root of the points"),
-    Shape.CAPPED: _l("in proportion, up to a cap"),
+    Shape.LINEAR: _l("in proportion"),
+    Shape.SQUARE_ROOT: _l("as the square root"),
+    Shape.CAPPED: _l("up to a cap"),
 }
 COUNTED: Mapping[Counted, Lazy] = {
     Counted.ONCE: _l("once"),

@@ -13,9 +13,8 @@ from gateway.store import contribution as rows
 from gateway.store.contribution import LineRow
 from gateway.store.queries import people
 from gateway.web.access import requires, viewer
-from gateway.web.contribution_forms import CorrectForm, EndForm, LineForm
+from gateway.web.contribution_forms import CorrectForm, EndForm, LineForm, typed
 from gateway.web.deps import deps
-from gateway.web.money import typed_amount
 from gateway.web.money_forms import MoneyForm, key_of
 from gateway.web.texts import gettext
 from gateway.web.views import contributionview
@@ -141,8 +140,8 @@ def _line_page(line_id: int, shown: MoneyForm | None = None) -> str:
         held = rows.version(session)
     entry = row.entry
     (one,) = contributionview.book_lines([row], held.rules if held else Rules(), day)
-    typed = {
-        "amount": typed_amount(entry.amount),
+    values = {
+        "amount": typed(entry.amount),
         "day": entry.day.isoformat(),
         "ended_on": entry.ended_on.isoformat() if entry.ended_on else "",
         "note": entry.note,
@@ -153,7 +152,9 @@ def _line_page(line_id: int, shown: MoneyForm | None = None) -> str:
         end=shown
         if isinstance(shown, EndForm)
         else EndForm(formdata=None, data={"on": day.isoformat()}),
-        correct=shown if isinstance(shown, CorrectForm) else CorrectForm(formdata=None, data=typed),
+        correct=shown
+        if isinstance(shown, CorrectForm)
+        else CorrectForm(formdata=None, data=values),
         manages=viewer().may(Permission.MANAGE_POLICY),
     )
 

@@ -14,10 +14,9 @@ from gateway.services import contribution_book as book
 from gateway.store import contribution as rows
 from gateway.store.contribution import Version
 from gateway.web.access import requires, viewer
-from gateway.web.contribution_forms import FormulaForm, KindForm, RemoveForm
+from gateway.web.contribution_forms import FormulaForm, KindForm, RemoveForm, typed
 from gateway.web.contribution_texts import FEEDS
 from gateway.web.deps import deps
-from gateway.web.money import typed_amount
 from gateway.web.texts import gettext
 from gateway.web.views import contributionview
 from gateway.web.views.acted import acted
@@ -158,6 +157,6 @@ def _kind_form(rules: Rules, number: int | None) -> KindForm:
     for one in rules.kinds:
         if one.key == request.args.get("kind"):
             data |= {"key": one.key, "name": one.name, "unit": one.unit}
-            data |= {"weight": typed_amount(one.weight), "counted": one.counted.value}
+            data |= {"weight": typed(one.weight), "counted": one.counted.value}
             data |= {"half_life": str(one.half_life_days or ""), "feed": one.feed.value}
     return KindForm(formdata=None, data=data)

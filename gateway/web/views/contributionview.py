@@ -10,9 +10,9 @@ from gateway.core.contribution import part as part_of
 from gateway.services.contribution import Preview
 from gateway.store.contribution import LineRow, Run
 from gateway.store.queries.policy_changes import ChangeRow
+from gateway.web.contribution_forms import typed
 from gateway.web.contribution_texts import UNTOUCHED
 from gateway.web.csvtext import csv_row
-from gateway.web.money import typed_amount
 from gateway.web.texts import gettext
 
 MOST_DRAWN = 20
@@ -97,7 +97,7 @@ def csv_lines(lines: Sequence[GroupLine]) -> Iterator[str]:
         yield csv_row(
             [
                 one.group,
-                typed_amount(one.points),
+                typed(one.points),
                 "" if one.now is None else one.now,
                 "" if one.new is None else one.new,
                 " ".join(one.gained),
@@ -108,14 +108,14 @@ def csv_lines(lines: Sequence[GroupLine]) -> Iterator[str]:
 
 def formula_words(formula: Formula) -> str:
     """`100 + 1 × points`."""
-    facts = {"base": formula.base, "scale": typed_amount(formula.scale)}
+    facts = {"base": formula.base, "scale": typed(formula.scale)}
     match formula.shape:
         case Shape.LINEAR:
             words = gettext("%(base)s + %(scale)s × points", **facts)
         case Shape.SQUARE_ROOT:
             words = gettext("%(base)s + %(scale)s × √points", **facts)
         case Shape.CAPPED:
-            cap = typed_amount(formula.cap or 0)
+            cap = typed(formula.cap or 0)
             words = gettext(
                 "%(base)s + %(scale)s × points, of which %(cap)s at most count", cap=cap, **facts
             )
