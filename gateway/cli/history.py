@@ -43,9 +43,9 @@ def rebuild(as_json: bool) -> None:
     """Make the columnar history anew from the database. Readers have the old one until then."""
     found = settings()
     folder = found.home / "history"
-    with database() as begin:
-        keep_history.rebuild(folder, begin=begin, read=begin, now=now())
-        known = keep_history.info(folder, read=begin)
+    with database() as begin, database(read_only=True) as read:
+        keep_history.rebuild(folder, begin=begin, read=read, now=now())
+        known = keep_history.info(folder, read=read)
     click.echo(json.dumps(_facts(known)) if as_json else _told(known, found.timezone))
 
 
