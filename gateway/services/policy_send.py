@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
-from gateway.core.policy_change import Item, ItemState, Of, Reading, reading
+from gateway.core.policy_change import Item, ItemState, Of, Reading, reading, with_shares
 from gateway.core.qos import GroupPolicy, Policy, Qos
 from gateway.errors import BrokerRefused, BrokerUnreachable
 from gateway.store import policy
@@ -175,12 +175,17 @@ class Sender:
         """The item and its version, in one transaction."""
         at, item = self.clock(), row.item
         policy.settle_item(session, row.id, state, at=at, code=code, found=found)
+        before = item.before
+        if item.only_shares and (newest := rows.versions(session, item.of, item.name, limit=1)):
+            # The rest was neither sent nor compared: it is as the newest version says.
+            before = with_shares(newest[0].policy or found, before or found)
+            found = with_shares(before, found)
         policy.add_version(
             session,
             item.of,
             item.name,
             found,
-            before=item.before,
+            before=before,
             source=self.change.line.source,
             at=at,
             change_id=self.change.id,
