@@ -222,8 +222,14 @@ POLICY_ERRORS: Mapping[str, Lazy] = {
     "policy_bad_number": _l("That is out of the range that Slurm can keep."),
     "policy_unknown_word": _l("Choose at least one, of the list."),
     "policy_bad_tres": _l("Choose a resource of the list."),
-    "policy_bad_memory": _l("That is more memory than Slurm can keep."),
-    "policy_two_modes": _l("One of these alone, beside “also within the QoS”."),
+    "policy_bad_memory": _l(
+        "Slurm cannot keep memory of just this size. Type half a GiB more or less, and not"
+        " above 1,048,576 GiB."
+    ),
+    "policy_two_modes": _l(
+        "“as the cluster says” stands alone, and a job can be made to wait, be cancelled or be"
+        " suspended in one way only."
+    ),
     "policy_default_not_listed": _l("The default is not among the QoS that the group may use."),
     "policy_twice": _l("Each resource once."),
     "policy_preempts_itself": _l("A QoS cannot push off its own jobs here."),

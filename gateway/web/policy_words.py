@@ -1,14 +1,30 @@
 """Values of policy in words: "8 GPUs", "2 days", "1.5×", "no limit", "nothing allowed"."""
 
+from collections.abc import Mapping
+
 from gateway.core.credits import MILLION
 from gateway.core.qos import Field, Kind, TresLimit, Value
 from gateway.core.tres import GPU
 from gateway.web.policy_texts import FIELD_TEXTS, FLAG_TEXTS, MODE_TEXTS, TRES_WORDS
 from gateway.web.show import minutes_words, plain
-from gateway.web.texts import gettext, ngettext
+from gateway.web.texts import Lazy, gettext, ngettext
+from gateway.web.texts import lazy_gettext as _l
 
 MIB_PER_GIB = 1024
 _MINUTE = 60
+_HOURS_OF = {
+    GPU: _l("GPU-hours"),
+    "cpu": _l("CPU-hours"),
+    "node": _l("node-hours"),
+    "mem": _l("memory × hours"),
+}
+_MINUTES_OF = {
+    GPU: _l("GPU-minutes"),
+    "cpu": _l("CPU-minutes"),
+    "node": _l("node-minutes"),
+    "mem": _l("memory × minutes"),
+}
+_TIMES_HOURS, _TIMES_MINUTES = _l("%(what)s × hours"), _l("%(what)s × minutes")
 # Of these 0 is no ban: no least size, no least priority.
 _ZERO_IS_PLAIN = frozenset({"min_tres_per_job", "min_priority"})
 
@@ -44,10 +60,11 @@ def is_product(field: Field) -> bool:
 
 def resource_word(tres: str, field: Field) -> str:
     """What is counted, and in which unit it is typed: GPUs, memory (GiB), GPU-minutes."""
-    name = _name(tres)
+    if not is_product(field):
+        return gettext("memory (GiB)") if tres == "mem" else _name(tres)
     if tres == "mem":
-        return gettext("memory (GiB-minutes)") if is_product(field) else gettext("memory (GiB)")
-    return gettext("%(what)s × minutes", what=name) if is_product(field) else name
+        return gettext("memory (GiB-minutes)")
+    return _product(tres, _MINUTES_OF, _TIMES_MINUTES)
 
 
 def amount(tres: str, limit: int, field: Field) -> str:
@@ -56,13 +73,13 @@ def amount(tres: str, limit: int, field: Field) -> str:
         return gettext("%(what)s: nothing allowed", what=_name(tres))
     if not is_product(field):
         return _counted(tres, limit)
-    number, unit = (limit, gettext("minutes"))
-    if limit % _MINUTE == 0:
-        number, unit = (limit // _MINUTE, gettext("hours"))
+    whole = limit % _MINUTE == 0
+    number = limit // _MINUTE if whole else limit
     if tres == "mem":
-        return gettext("%(size)s memory × %(unit)s", size=size(number), unit=unit)
-    return gettext("%(number)s %(what)s × %(unit)s", number=f"{number:,}", what=_name(tres),
-                   unit=unit)  # fmt: skip
+        unit = _HOURS_OF[tres] if whole else _MINUTES_OF[tres]
+        return f"{size(number)} {unit}"
+    units = (_HOURS_OF, _TIMES_HOURS) if whole else (_MINUTES_OF, _TIMES_MINUTES)
+    return f"{number:,} {_product(tres, *units)}"
 
 
 def decimal(millionths: int) -> str:
@@ -122,25 +139,40 @@ def _nothing(field: Field) -> str:
             return gettext("none")
 
 
-def _name(tres: str) -> str:
+def _typed_gpu(tres: str) -> tuple[str, str]:
+    """GPUs and their type, of GPUs of one; else the resource alone."""
     kind = tres.removeprefix(f"{GPU}:")
-    if tres == GPU:
-        return gettext("GPUs")
-    if kind != tres:
-        return gettext("GPUs %(kind)s", kind=plain(kind))
+    return (tres, "") if kind == tres else (GPU, plain(kind))
+
+
+def _product(tres: str, units: Mapping[str, Lazy], other: Lazy) -> str:
+    base, kind = _typed_gpu(tres)
+    if base in units:
+        return _with_kind(str(units[base]), kind)
+    return other % {"what": _name(tres)}
+
+
+def _with_kind(word: str, kind: str) -> str:
+    return f"{word} {kind}" if kind else word
+
+
+def _name(tres: str) -> str:
+    base, kind = _typed_gpu(tres)
+    if base == GPU:
+        return _with_kind(gettext("GPUs"), kind)
     return str(TRES_WORDS.get(tres, plain(tres)))
 
 
 def _counted(tres: str, limit: int) -> str:
-    kind = tres.removeprefix(f"{GPU}:")
-    if tres == GPU:
-        return ngettext("%(num)d GPU", "%(num)d GPUs", limit)
-    if kind != tres:
-        return ngettext("%(num)d GPU %(kind)s", "%(num)d GPUs %(kind)s", limit, kind=plain(kind))
+    base, kind = _typed_gpu(tres)
+    number = f"{limit:,}"
+    if base == GPU:
+        word = ngettext("%(number)s GPU", "%(number)s GPUs", limit, number=number)
+        return _with_kind(word, kind)
     if tres == "cpu":
-        return ngettext("%(num)d CPU", "%(num)d CPUs", limit)
+        return ngettext("%(number)s CPU", "%(number)s CPUs", limit, number=number)
     if tres == "node":
-        return ngettext("%(num)d node", "%(num)d nodes", limit)
+        return ngettext("%(number)s node", "%(number)s nodes", limit, number=number)
     if tres == "mem":
         return gettext("%(size)s memory", size=size(limit))
-    return f"{limit:,} {_name(tres)}"
+    return f"{number} {_name(tres)}"
