@@ -134,7 +134,7 @@ def correct(
         with begin() as session:
             found = rows.line(session, line)
         if found is None:
-            raise NotFound(f"no line {line}")
+            raise NotFound(f"no contribution line {line}")
         old = found.entry
         new = replace(
             old,

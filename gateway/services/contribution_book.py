@@ -94,7 +94,7 @@ def correct(
     with begin() as session:
         found = book.line(session, line_id)
         if found is None:
-            raise NotFound(f"contribution line {line_id}")
+            raise NotFound(f"no contribution line {line_id}")
         old = found.entry
         new = NewLine(
             f"replaces:{line_id}",
@@ -259,7 +259,7 @@ def _line(line_id: int, begin: Begin) -> Entry:
     with begin() as session:
         found = book.line(session, line_id)
     if found is None:
-        raise NotFound(f"contribution line {line_id}")
+        raise NotFound(f"no contribution line {line_id}")
     return found.entry
 
 

@@ -163,5 +163,5 @@ def _found(line_id: int) -> LineRow:
     with deps().read() as session:
         row = rows.line(session, line_id)
     if row is None:
-        raise NotFound(f"contribution line {line_id}")
+        raise NotFound(f"no contribution line {line_id}")
     return row
