@@ -3,16 +3,30 @@
 import html
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC
+from pathlib import Path
 
 import pytest
 from conftest import Browser, Site
 
+from gateway.config import assets
 from gateway.services import prices, spot
+from gateway.services.templates import Catalogue
 from gateway.testing.money import LONG_AGO, set_price
 from gateway.testing.spot_samples import fill_spot
 
 Fill = Callable[..., dict[str, str]]
+MANIFEST = """name = "mine"
+title = { en = "Mine", zh_Hans = "我的" }
+summary = { en = "Mine", zh_Hans = "我的" }
+fields = []
+
+[resources]
+nodes = { min = 1, max = 2, default = 1 }
+nproc_per_node = { min = 1, max = 8, default = 1 }
+gpus = "per_process"
+"""
 
 
 @pytest.fixture
@@ -80,11 +94,6 @@ def test_an_interval_far_from_the_best_is_warned_of_and_mended_by_a_press(
     ("changes", "warning"),
     [
         ({"v-checkpoint_hours": "0"}, "It saves only when it is warned"),
-        (
-            {"template": "command", "shown_template": "command", "v-command": "true",
-             "v-gpus_per_node": "1", "nproc_per_node": "1"},
-            "This template saves no checkpoints",
-        ),
         ({"v-checkpoint_hours": "soon"}, ""),
         ({"v-checkpoint_hours": ""}, ""),
     ],
@@ -96,6 +105,23 @@ def test_a_job_that_would_lose_its_work_is_warned_of(
     assert said
     assert warning in said
     assert ("far from" in said) is False
+
+
+def test_a_template_without_checkpoints_says_so(
+    recorded: Site, filled: Fill, tmp_path: Path
+) -> None:
+    """A site's own: those that are shipped all save."""
+    own = tmp_path / "own" / "mine"
+    own.mkdir(parents=True)
+    (own / "manifest.toml").write_text(MANIFEST, encoding="utf-8")
+    (own / "script.sbatch.j2").write_text("#!/bin/bash\nsrun hostname\n", encoding="utf-8")
+    have = recorded.app.extensions["sluice"]
+    folders = (assets() / "sbatch_templates", tmp_path / "own")
+    recorded.app.extensions["sluice"] = replace(have, catalogue=Catalogue.load(folders))
+    mine = {"template": "mine", "shown_template": "mine", "nodes": "1", "nproc_per_node": "1"}
+    said = box(recorded.signed_in(), filled(qos="spot", **mine))
+    assert "This template saves no checkpoints" in said
+    assert "Best checkpoint interval" not in said
 
 
 def test_with_too_little_history_there_is_no_number(priced: Site, filled: Fill) -> None:

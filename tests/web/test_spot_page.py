@@ -178,7 +178,7 @@ def test_a_jobs_page_says_what_spot_saved(site: Site) -> None:
     said = words(site.signed_in().get(f"/jobs/{job}").text)
     assert "Spot saved at most CN¥17.78 against normal, and was done at least 1 h later." in said
     assert "Charged in spot CN¥17.22" in said
-    assert "Preempted once in 2 runs; it waited 1 h to run again." in said
+    assert "Preempted 1 time in 2 runs; it waited 1 h to run again." in said
     assert "nobody measured" in said
     assert "PREEMPTED" in said
     live = site.signed_in().get(f"/jobs/{job}/state").text

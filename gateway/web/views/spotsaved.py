@@ -65,7 +65,7 @@ def _runs(found: Saved) -> str:
     if not found.preempted:
         return gettext("It was not preempted.")
     return ngettext(
-        "Preempted once in %(runs)s runs; it waited %(time)s to run again.",
+        "Preempted %(num)d time in %(runs)s runs; it waited %(time)s to run again.",
         "Preempted %(num)d times in %(runs)s runs; it waited %(time)s to run again.",
         found.preempted,
         runs=found.runs,
