@@ -37,7 +37,7 @@ class Manifest:
 def writing(folder: Path, *, wait: bool) -> Iterator[bool]:
     """The one writer at a time. False when somebody else is writing and `wait` is not wished."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    with (folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:

@@ -14,8 +14,7 @@ from gateway.core.states import JobState
 from gateway.store.models import Job, Run, table_of
 
 _JOB, _RUN = table_of(Job).c, table_of(Run).c
-# Slurm has given back what these held.
-_RUNS = frozenset(state.value for state in JobState if state.is_active) - {JobState.COMPLETING}
+_RUNS = frozenset(state.value for state in JobState if state.is_active)
 _OWN_REASONS = frozenset(
     {
         "held_by_user",
@@ -50,9 +49,12 @@ class DayOfRuns:
 def open_jobs(
     session: Session, *, qos: Collection[str], groups: Collection[str]
 ) -> list[ActiveJob]:
-    """Of any of these QoS or of any of these groups."""
+    """Of any of these QoS or of any of these groups. Not those that are completing: Slurm has given
+    back what they held."""
     whose = or_(_JOB.qos.in_(qos), _JOB.group_name.in_(groups))
-    rows = session.connection().execute(select(*_COLUMNS).where(_JOB.active, whose))
+    rows = session.connection().execute(
+        select(*_COLUMNS).where(_JOB.active, whose, _JOB.state != JobState.COMPLETING.value)
+    )
     return [_job(row) for row in rows]
 
 
