@@ -7,7 +7,7 @@ by line; shares are rounded down to whole ones. More brought, or brought later, 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Context, Decimal
@@ -160,14 +160,18 @@ def results(
     groups: Sequence[GroupPolicy],
     day: date,
     *,
+    usable: Mapping[str, tuple[str, ...]],
     drifted: Collection[str] = (),
 ) -> tuple[Result, ...]:
-    """Every group that there is, in the order given; also those that brought nothing."""
+    """Every group that there is, in the order given; also those that brought nothing.
+
+    `usable` are the QoS of each group's jobs, also where it has no list of its own.
+    """
     found = scores(rules, entries, day)
     return tuple(
         Result(group, group, found.get(group.name, NOTHING), Untouched.DRIFTED)
         if group.name in drifted and group.name not in rules.left_alone
-        else _result(rules, group, found.get(group.name, NOTHING))
+        else _result(rules, group, found.get(group.name, NOTHING), usable.get(group.name, ()))
         for group in groups
     )
 
@@ -216,10 +220,10 @@ def shares(formula: Formula, points: int) -> int:
     return min(max(formula.base + earned, formula.least), formula.most)
 
 
-def _result(rules: Rules, group: GroupPolicy, score: Score) -> Result:
+def _result(rules: Rules, group: GroupPolicy, score: Score, usable: tuple[str, ...]) -> Result:
     if group.name in rules.left_alone:
         return Result(group, group, score, Untouched.LEFT_ALONE)
-    after = _with_tiers(rules.tiers, group, score.points)
+    after = _with_tiers(rules.tiers, group, score.points, group.qos or usable)
     if rules.formula is None:
         return Result(group, after, score)
     if group.shares is None:
@@ -227,13 +231,15 @@ def _result(rules: Rules, group: GroupPolicy, score: Score) -> Result:
     return Result(group, replace(after, shares=shares(rules.formula, score.points)), score)
 
 
-def _with_tiers(tiers: Sequence[Tier], group: GroupPolicy, points: int) -> GroupPolicy:
-    """QoS that no tier names stay; a default that is taken away gives way to Slurm's own."""
+def _with_tiers(
+    tiers: Sequence[Tier], group: GroupPolicy, points: int, has: tuple[str, ...]
+) -> GroupPolicy:
+    """QoS that no tier names stay, those of the account above as well; a default that is taken
+    away gives way to Slurm's own."""
     given = {tier.qos for tier in tiers if points >= tier.points}
     taken = {tier.qos for tier in tiers} - given
-    kept = tuple(name for name in group.qos if name not in taken)
-    qos = kept + tuple(sorted(given - set(kept)))
-    if set(qos) == set(group.qos):
+    qos = set(has) - taken | given
+    if qos == set(has):
         return group
     default = None if group.default_qos in taken else group.default_qos
     return replace(group, qos=tuple(sorted(qos)), default_qos=default)

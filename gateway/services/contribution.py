@@ -21,7 +21,7 @@ from gateway.services import policy_drift
 from gateway.services.policy_changes import propose
 from gateway.services.policy_present import present
 from gateway.store import contribution as book
-from gateway.store import policy
+from gateway.store import policy, snapshot
 from gateway.store.contribution import LedgerLine, Run, Version
 from gateway.store.queries import policy_changes as changes
 from gateway.store.uow import Begin
@@ -49,9 +49,10 @@ def preview(session: "Session", rules: Rules, *, now: datetime, zone: tzinfo) ->
     """From the database alone: nothing is sent and nothing is kept."""
     day = now.astimezone(zone).date()
     groups = sorted(present(session).groups.values(), key=lambda group: group.name)
+    usable = {one.policy.name: one.usable_qos for one in snapshot.accounts(session)}
     drifted = {one.name for one in policy_drift.find(session) if one.of is Of.GROUP}
     brought = entries(session, rules, zone)
-    return Preview(day, rules, results(rules, brought, groups, day, drifted=drifted))
+    return Preview(day, rules, results(rules, brought, groups, day, usable=usable, drifted=drifted))
 
 
 def compute(

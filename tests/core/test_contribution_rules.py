@@ -157,7 +157,7 @@ def test_groups_get_shares_but_for_those_left_alone_and_those_that_share_with_th
         GroupPolicy(name="root1", shares=7),
         GroupPolicy(name="below", shares=None),
     ]
-    found = c.results(rules, [entry(2000 * MILLION, 0)], groups, TODAY)
+    found = c.results(rules, [entry(2000 * MILLION, 0)], groups, TODAY, usable={})
     assert [one.after.shares for one in found] == [30, 10, 7, None]
     assert [one.changes for one in found] == [True, False, False, False]
     assert [one.untouched for one in found][2:] == [c.Untouched.LEFT_ALONE, c.Untouched.PARENT]
@@ -171,7 +171,7 @@ def test_a_tier_gives_and_takes_its_own_qos_only() -> None:
         GroupPolicy(name="cv", qos=("gold", "normal"), default_qos="gold", shares=4),
         GroupPolicy(name="ops", qos=("debug", "silver"), default_qos="debug", shares=4),
     ]
-    found = [one.after for one in c.results(rules, [rich, poor], groups, TODAY)]
+    found = [one.after for one in c.results(rules, [rich, poor], groups, TODAY, usable={})]
     assert [one.qos for one in found] == [
         ("gold", "normal", "silver"),
         ("normal", "silver"),
@@ -179,3 +179,12 @@ def test_a_tier_gives_and_takes_its_own_qos_only() -> None:
     ]
     assert [one.default_qos for one in found] == [None, None, "debug"]
     assert {one.shares for one in found} == {4}
+
+
+def test_a_group_without_a_list_of_its_own_keeps_what_it_has_from_above() -> None:
+    rules = c.Rules(kinds=KINDS, tiers=(c.Tier(MILLION, "gold"),))
+    groups = [GroupPolicy(name="nlp"), GroupPolicy(name="cv"), GroupPolicy(name="ops")]
+    usable = {"nlp": ("normal", "spot"), "cv": ("normal",), "ops": ("gold", "normal")}
+    found = c.results(rules, [entry(1000 * MILLION, 0)], groups, TODAY, usable=usable)
+    assert [one.after.qos for one in found] == [("gold", "normal", "spot"), (), ("normal",)]
+    assert [one.changes for one in found] == [True, False, True]

@@ -80,7 +80,7 @@ def build(viewer: Viewer, group: str) -> SharesPage:
         found = place(group, _beside(session, group, accounts))
         polled_at = polls.get(session, POLICY).succeeded_at
     own = accounts.get(group)
-    result = results(rules, entries, [own.policy], today)[0] if own else None
+    result = _result(rules, entries, own, today) if own else None
     parts = result.score.parts if result else ()
     days = _days(rules, entries, group, today)
     return SharesPage(
@@ -112,6 +112,11 @@ def _beside(session: "Session", group: str, accounts: dict[str, Account]) -> lis
         if one.user is None
         if one.account in accounts and accounts[one.account].parent == own.parent
     ]
+
+
+def _result(rules: Rules, entries: Sequence[Entry], own: Account, today: date) -> Result:
+    usable = {own.policy.name: own.usable_qos}
+    return results(rules, entries, [own.policy], today, usable=usable)[0]
 
 
 def _brought(parts: Sequence[Part], rules: Rules) -> list[Brought]:
