@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
+import bench_contribution  # noqa: E402
 import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
@@ -36,13 +37,13 @@ def main() -> int:
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
     known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
-    known += ["watch", "training"]
+    known += ["watch", "training", "contribution"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
-    rooted = [name for name in known if name.startswith(("live", "training"))]
+    rooted = [name for name in known if name.startswith(("live", "training", "contribution"))]
     if os.geteuid() != 0 and any(name.startswith(only) for name in rooted):
         parser.error(
-            "live and training start the development cluster: run as root, or --only pages"
+            "live, training and contribution start the development cluster: run as root, or --only pages"
         )
     for line in _lines(only):
         print(json.dumps(line), flush=True)
@@ -71,6 +72,8 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
             yield from bench_watch.telemetry(Path(folder))
     if "training".startswith(only):
         yield from bench_training.training()
+    if "contribution".startswith(only):
+        yield from bench_contribution.contribution_run()
 
 
 def _on_a_portal(live: dict) -> Iterator[dict[str, object]]:
