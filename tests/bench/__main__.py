@@ -43,7 +43,8 @@ def main() -> int:
     rooted = [name for name in known if name.startswith(("live", "training", "contribution"))]
     if os.geteuid() != 0 and any(name.startswith(only) for name in rooted):
         parser.error(
-            "live, training and contribution start the development cluster: run as root, or --only pages"
+            "live, training and contribution start the development cluster:"
+            " run as root, or --only pages"
         )
     for line in _lines(only):
         print(json.dumps(line), flush=True)
