@@ -72,7 +72,7 @@ def test_each_row_says_role_default_jobs_and_money(site: Site) -> None:
     mine = row_of(page, "nlp-1")
     assert "this one" in mine
     assert re.findall(r'<td class="number"[^>]*>(\d+)</td>', mine) == ["1", "1"]
-    assert re.search(r"CN¥(3\.99|4\.00)", mine)
+    assert "CN¥3.96" in mine  # 4 cards for 3564 seconds
     assert page.index(">nlp-lead</a>") < page.index(">nlp-1</a>")
 
 

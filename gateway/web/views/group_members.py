@@ -1,7 +1,7 @@
 """The people of a group: who they are, and what leaders do about them."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from flask import flash, redirect, render_template, url_for
@@ -168,7 +168,8 @@ def _page(name: str, form: AddForm) -> str:
     with deps().read() as session:
         rights = groupview.rights_in(session, viewer(), name)
         rows = reads.members(session, name)
-        spent = _spent(session, name, since=month, until=now)
+        until = now + timedelta(seconds=1)  # what is posted at this moment belongs to it
+        spent = _spent(session, name, since=month, until=until)
     return render_template(
         "pages/members.html",
         name=name,
