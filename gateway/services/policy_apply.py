@@ -71,6 +71,10 @@ def apply_due(
     with (read or begin)() as session:
         ended = policy.past_their_end(session, now=now)
         due = policy.due(session, now=now)
+        late = policy.are_late(session, now=now)
+    if late:
+        with begin() as session:
+            policy.lapse(session, now=now)
     turn = _Turn(begin, broker, _clock(now, stopwatch), None, tell=True)
     due += [back for change_id in ended if (back := turn.go_back(change_id)) is not None]
     return DueReport(tuple((change_id, turn.apply(change_id)) for change_id in due))

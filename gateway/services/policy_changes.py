@@ -57,30 +57,33 @@ def propose(
     _check_words(reason, starts_at=starts_at, ends_at=ends_at, now=now)
     wanted = [as_slurm_keeps(item) for item in items]
     _check_shape(wanted)
+    new = policy.NewChange(
+        key=key,
+        source=source,
+        state=ChangeState.PROPOSED if second_approval else ChangeState.APPROVED,
+        reason=reason.strip(),
+        person_id=viewer.person_id if viewer else None,
+        proposed_at=now,
+        needs_approval=second_approval,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        about_id=about_id,
+    )
     with begin() as session:
-        known = rows.by_key(session, key)
-        if known is not None:
-            return known
-        there = present(session)
-        changing = [item for item in wanted if _changes_something(item, there)]
-        if not changing:
-            raise Refused("policy_nothing_changes")
-        _check_names(changing, there)
-        state = ChangeState.PROPOSED if second_approval else ChangeState.APPROVED
-        new = policy.NewChange(
-            key=key,
-            source=source,
-            state=state,
-            reason=reason.strip(),
-            person_id=viewer.person_id if viewer else None,
-            proposed_at=now,
-            needs_approval=second_approval,
-            starts_at=starts_at,
-            ends_at=ends_at,
-            about_id=about_id,
-        )
-        made = policy.add(session, new, in_order(changing))
-        return _required(session, key) if made is None else made
+        return _add(session, new, wanted)
+
+
+def _add(session: "Session", new: policy.NewChange, wanted: list[Item]) -> int:
+    known = rows.by_key(session, new.key)
+    if known is not None:
+        return known
+    there = present(session)
+    changing = [item for item in wanted if _changes_something(item, there)]
+    if not changing:
+        raise Refused("policy_nothing_changes")
+    _check_names(changing, there)
+    made = policy.add(session, new, in_order(changing))
+    return _required(session, new.key) if made is None else made
 
 
 def approve(change_id: int, *, viewer: Viewer, begin: Begin, now: datetime) -> None:

@@ -104,11 +104,30 @@ def due(session: Session, *, now: datetime) -> list[int]:
     return list(session.scalars(select(_CHANGE.c.id).where(*_due(now)).order_by(_CHANGE.c.id)))
 
 
+def lapse(session: Session, *, now: datetime) -> None:
+    """What was not begun by its end is never begun: it would only go back at once."""
+    values = {"state": ChangeState.WITHDRAWN.value, "withdrawn_at": now}
+    session.execute(update(_CHANGE).where(*_late(now)).values(**values))
+
+
+def are_late(session: Session, *, now: datetime) -> bool:
+    return session.execute(select(_CHANGE.c.id).where(*_late(now)).limit(1)).first() is not None
+
+
+def _late(now: datetime) -> tuple[Any, ...]:
+    return (
+        _CHANGE.c.state.in_([ChangeState.PROPOSED.value, ChangeState.APPROVED.value]),
+        _CHANGE.c.ends_at <= now,
+        _CHANGE.c.begun_at.is_(None),
+    )
+
+
 def _due(now: datetime) -> tuple[Any, ...]:
     column = _CHANGE.c
     return (
         column.state.in_([state.value for state in OPEN]),
         or_(column.starts_at.is_(None), column.starts_at <= now),
+        or_(column.ends_at.is_(None), column.ends_at > now, column.begun_at.is_not(None)),
         or_(column.claimed_until.is_(None), column.claimed_until <= now),
     )
 

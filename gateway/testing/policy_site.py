@@ -19,11 +19,12 @@ from gateway.testing.fakebroker import FakeBroker
 class PolicySite:
     """`now` moves by `wait` alone; a poll, and a look for drift, have gone by at the start."""
 
-    def __init__(self, begin: Begin) -> None:
+    def __init__(self, begin: Begin, *, polled: bool = True) -> None:
         self.begin, self.broker, self.now = begin, FakeBroker(), b.NOW
         self.ada = self._administrator("ada")
         self.bob = self._administrator("bob")
-        self.poll()
+        if polled:
+            self.poll()
 
     def wait(self, **much: float) -> None:
         self.now += timedelta(**(much or {"seconds": 5}))

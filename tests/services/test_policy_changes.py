@@ -256,6 +256,17 @@ def test_a_deadline_week_begins_and_goes_back_and_leaves_other_fields_alone(site
     site.agree()
 
 
+def test_what_nobody_began_in_its_time_is_never_begun(site):
+    """The worker was away for the whole deadline week, or nobody approved."""
+    week = {"starts_at": site.now + timedelta(days=1), "ends_at": site.now + timedelta(days=8)}
+    changes = site.propose(lower(site), **week), site.propose(lower(site), second=True, **week)
+    site.wait(days=9)
+    site.due()
+    assert {site.change(one).state for one in changes} == {ChangeState.WITHDRAWN}
+    assert site.due() == {}
+    assert "set-qos" not in site.broker.calls
+
+
 def test_a_way_back_over_a_later_change_is_refused_and_told(site):
     change = site.propose(lower(site), ends_at=site.now + timedelta(days=1))
     site.apply(change)
