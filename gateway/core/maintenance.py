@@ -84,7 +84,7 @@ def clash(
     )
 
 
-def ahead(
+def reservations_ahead(
     reservations: "Sequence[p.Reservation]", now: datetime, *, within: timedelta
 ) -> tuple[Ahead, ...]:
     """What begins soon or goes on, the first first; those without nodes are of no concern."""

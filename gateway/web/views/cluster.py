@@ -7,13 +7,15 @@ from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission
+from gateway.core.maintenance import Ahead
 from gateway.core.offer import Offer
 from gateway.services import offer as offers
+from gateway.services.ahead import ahead
 from gateway.store.queries import cluster as reads
 from gateway.store.queries.cluster import Cluster, NodeCard, TypeUse, WaitSum
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
-from gateway.web.show import reason_text
+from gateway.web.show import minutes_words, reason_text
 from gateway.web.texts import gettext, ngettext
 from gateway.web.timeline import Share, shares
 from gateway.web.views.freshness import Fresh, fresh
@@ -58,12 +60,23 @@ class WaitLine:
 
 
 @dataclass(frozen=True, slots=True)
+class AheadView:
+    """A reservation that begins soon or goes on; `fits` says which jobs still end before it."""
+
+    facts: Ahead
+    what: str
+    nodes: str
+    fits: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     fresh: Fresh
     gpus: list[TypeView]
     nodes: list[NodeView]
     partitions: list[PartitionView]
     waiting: list[tuple[str, list[WaitLine]]]
+    ahead: list[AheadView]
 
 
 @bp.get("/cluster")
@@ -73,12 +86,13 @@ def index() -> ResponseReturnValue:
     now = deps().clock()
     with deps().read() as session:
         found = reads.cluster(session)
-    page = _view(found, offers.offer(viewer(), begin=deps().read), now)
+        coming = ahead(session, now)
+    page = _view(found, coming, offers.offer(viewer(), begin=deps().read), now)
     name = "fragments/cluster.html" if request.headers.get("HX-Request") else "pages/cluster.html"
     return render_template(name, page=page)
 
 
-def _view(found: Cluster, offer: Offer, now: datetime) -> ClusterView:
+def _view(found: Cluster, coming: tuple[Ahead, ...], offer: Offer, now: datetime) -> ClusterView:
     mine = {part.name for group in offer.groups for part in group.partitions}
     by_word = [
         (gettext("Partition"), found.waiting_by_partition),
@@ -93,7 +107,21 @@ def _view(found: Cluster, offer: Offer, now: datetime) -> ClusterView:
         nodes=[_node(one) for one in found.nodes],
         partitions=[PartitionView(one, _who(one), one.name in mine) for one in found.partitions],
         waiting=waiting,
+        ahead=[_ahead(one, len(found.nodes), now) for one in coming],
     )
+
+
+def _ahead(one: Ahead, all_nodes: int, now: datetime) -> AheadView:
+    nodes = ngettext("%(num)d node of %(all)s", "%(num)d nodes of %(all)s", len(one.nodes),
+                     all=all_nodes)  # fmt: skip
+    if one.start <= now:
+        fits = gettext("goes on now")
+    elif one.fits_minutes:
+        fits = minutes_words(one.fits_minutes)
+    else:
+        fits = gettext("nothing any more")
+    what = gettext("Maintenance") if one.is_maintenance else gettext("Reservation")
+    return AheadView(one, what, nodes, fits)
 
 
 def _type(use: TypeUse) -> TypeView:

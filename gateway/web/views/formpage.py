@@ -1,6 +1,6 @@
 """The submit form as it is shown: choices from the offer, values as typed, messages at fields."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 from uuid import uuid4
@@ -22,7 +22,7 @@ from gateway.web.i18n import language
 from gateway.web.messages import Shown, shown
 from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
-from gateway.web.views import choices, earlier, planfill, quotebox, smokebox, spotbox
+from gateway.web.views import choices, earlier, formwarn, planfill, quotebox, smokebox, spotbox
 
 # While somebody types, an empty field is not yet a mistake.
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
@@ -81,6 +81,7 @@ class FormView:
     helps: dict[str, str]
     readings: dict[str, str]
     problems: dict[str, Shown]
+    warnings: Mapping[str, formwarn.Warned]
     general: list[Shown]
     beside: choices.Beside
     quote: quotebox.QuoteView | None
@@ -148,6 +149,7 @@ def view(
         helps=_helps(fields),
         readings=_readings(seen.reading, manifest),
         problems=at_fields,
+        warnings=formwarn.warnings(seen.reading),
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
         quote=quotebox.build(seen.reading, offer, template=ask.template),
