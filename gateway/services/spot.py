@@ -107,7 +107,11 @@ def record(
     if fresh:
         return _shown(_summed(session, now=now, zone=zone), now, least_people)
     found = reads.kept(session)
-    return _shown(found.records, found.made_at, least_people) if found else SiteRecord(())
+    if found is not None:
+        return _shown(found.records, found.made_at, least_people)
+    levels = snapshot.qos(session)
+    is_known = bool(levels) and not spot_qos(levels)  # there is nothing to sum up
+    return SiteRecord((), made_at=now if is_known else None)
 
 
 def advise(
