@@ -14,7 +14,7 @@ from gateway.web.formbase import Posted
 from gateway.web.forms import ROLES, Confirmed, PersonForm, RoleForm
 from gateway.web.messages import error_sentence
 from gateway.web.texts import gettext
-from gateway.web.views import adminmoney, attention
+from gateway.web.views import adminmoney, adminpolicy, attention
 
 bp = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -25,8 +25,10 @@ def index() -> ResponseReturnValue:
     with deps().read() as session:
         found = reads.health(session)
         money = adminmoney.needs(session)
+        second = deps().settings.policy_second_approval
+        policy = adminpolicy.needs(session, second_approval=second)
     problems = deps().catalogue.problems
-    view = attention.view(found, problems=problems, now=deps().clock(), money=money)
+    view = attention.view(found, problems=problems, now=deps().clock(), money=money, policy=policy)
     manages = viewer().may(Permission.MANAGE_PEOPLE)
     return render_template("pages/admin.html", page=view, manages_people=manages)
 

@@ -6,6 +6,7 @@ from gateway.core.months import month_of
 from gateway.store.queries import close, credit_list, group_credit
 from gateway.web.deps import deps
 from gateway.web.notice_texts import notice_text
+from gateway.web.views import adminpolicy
 from gateway.web.views.attention import Money
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ def needs(session: "Session") -> Money:
         decided=decided,
         shut=credit_list.shut(session),
         open_months=len(open_months(session)),
-        notices=tuple(notice_text(one.kind, one.facts) for one in told),
+        notices=tuple(
+            notice_text(one.kind, one.facts) for one in told if one.kind not in adminpolicy.PLACES
+        ),
     )
 
 

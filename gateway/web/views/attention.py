@@ -78,7 +78,12 @@ class Attention:
 
 
 def view(
-    found: Health, *, problems: Sequence[Problem], now: datetime, money: Money | None = None
+    found: Health,
+    *,
+    problems: Sequence[Problem],
+    now: datetime,
+    money: Money | None = None,
+    policy: Sequence[Todo] = (),
 ) -> Attention:
     polls = [_poll(one, now) for one in found.polls]
     leaders = [(one.holder, one.expires_at) for one in found.leases if one.expires_at > now]
@@ -87,6 +92,7 @@ def view(
         todo=[
             *_todo(found, polls, leaders=len(leaders), templates=len(faults), now=now),
             *_money(money or Money()),
+            *policy,
         ],
         polls=polls,
         outbox=found.outbox,

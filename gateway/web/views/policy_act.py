@@ -55,6 +55,10 @@ class Can:
     undo: bool
     see: bool
 
+    @property
+    def act(self) -> bool:
+        return self.apply or self.approve or self.waits_for_another or self.withdraw
+
 
 @bp.get("/changes")
 @requires(Permission.SEE_POLICY)
