@@ -71,7 +71,8 @@ class Sender:
             self._refuse(row, CHANGED, found)
 
     def _write(self, row: ItemRow) -> None:
-        self._mark([row])
+        if not self._mark([row]):
+            return
         try:
             found = self._told(row.item)
         except BrokerRefused as error:
@@ -94,7 +95,9 @@ class Sender:
         raise TypeError(f"no write for {item.object}")
 
     def _send_shares(self, batch: Sequence[ItemRow]) -> None:
-        self._mark(batch)
+        batch = self._mark(batch)
+        if not batch:
+            return
         try:
             reply = _by_name(self.broker.set_shares(_shares([row.item for row in batch])))
         except BrokerRefused:
@@ -112,11 +115,16 @@ class Sender:
                 shares = reply.get(before.name, before.shares)
                 self._answer(session, row, replace(before, shares=shares))
 
-    def _mark(self, batch: Sequence[ItemRow]) -> None:
+    def _mark(self, batch: Sequence[ItemRow]) -> list[ItemRow]:
+        """Those that may go. An object that another change has sent, and nobody knows whether Slurm
+        has it, is left waiting: two at once could not be told apart by reading."""
         at = self.clock()
         with self.begin() as session:
-            policy.mark_sent(session, [row.id for row in batch], at=at)
+            busy = rows.in_flight(session)
+            free = [row for row in batch if (row.item.of, row.item.name) not in busy]
+            policy.mark_sent(session, [row.id for row in free], at=at)
             policy.hold_claim(session, self.change.id, until=at + CLAIM)
+        return free
 
     def _back_to_waiting(self, batch: Sequence[ItemRow]) -> None:
         with self.begin() as session:

@@ -24,7 +24,7 @@ class Killed(BaseException):
 
 
 class Walk:
-    """One seed's story. `behind`: objects that somebody changed past the portal."""
+    """One seed's story. `behind`: objects that somebody, or Slurm itself, changed past us."""
 
     def __init__(self, begin, seed):
         self.site, self.dice = PolicySite(begin), random.Random(seed)
@@ -90,7 +90,9 @@ class Walk:
             case 3:
                 broker.refuse_next("policy_refused")
             case 4:
+                # Cut short as well, nobody can tell it from a change behind the portal's back.
                 broker.policy.refuse_qos_fields = frozenset({"priority"})
+                self.behind |= {f"qos:{name}" for name in NAMES}
 
     def heal(self):
         self.site.broker.unreachable = False

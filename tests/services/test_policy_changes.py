@@ -131,6 +131,20 @@ def test_after_silence_something_else_is_refused_as_changed(site):
     assert not site.told("policy_failed")
 
 
+def test_what_another_change_sent_into_silence_waits_for_its_end(site):
+    """Shares alone would go through, and then nobody could tell whose the rest was."""
+    group = site.group()
+    first = site.propose(Item(group, replace(group, grp_jobs=3)))
+    second = site.propose(Item(group, replace(group, shares=9)))
+    site.broker.silent_after_next()
+    assert site.apply(first) is ChangeState.UNKNOWN
+    assert site.apply(second) is ChangeState.APPROVED
+    site.wait(seconds=40)
+    assert site.due() == dict.fromkeys((first, second), ChangeState.APPLIED)
+    assert (site.group().grp_jobs, site.group().shares) == (3, 9)
+    site.agree()
+
+
 def test_while_slurm_is_away_nothing_is_done_and_the_worker_goes_on_later(site):
     change = site.propose(lower(site))
     site.broker.unreachable = True
