@@ -22,7 +22,7 @@ from gateway.web import apijson, costjson, sending
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.messages import shown
-from gateway.web.views import acting, joblist, jobview, quotebox, trainview
+from gateway.web.views import acting, joblist, jobview, quotebox, trainview, whyview
 from gateway.web.views.submissions import own
 
 bp = Blueprint("api", __name__, url_prefix="/api/v1")
@@ -141,6 +141,13 @@ def job(job_id: int) -> ResponseReturnValue:
         spent = costs.of_job(session, row, now=deps().clock())
     more = {"runs": [apijson.dump(run) for run in runs], "cost": costjson.job(spent)}
     return jsonify(apijson.dump(row) | more)
+
+
+@bp.get("/jobs/<int:job_id>/why")
+@requires(Permission.USE_PORTAL)
+def job_why(job_id: int) -> ResponseReturnValue:
+    """Why it does not start yet: the limit, its use, whose, what would help."""
+    return jsonify(apijson.dump(whyview.as_json(whyview.read(jobview.build(job_id)))))
 
 
 @bp.get("/jobs/<int:job_id>/training")
