@@ -53,7 +53,7 @@ def typed(amount: int) -> str:
 class LineForm(KeyedForm):
     group = StringField(said(_l("Group")), [needed(), at_most(200)])
     kind = Choice(said(_l("Kind")), [needed()], judged=True)
-    amount = _number(said(_l("How much")))
+    amount = _number(said(_l("Quantity")))
     day = DateField(said(_l("From")), [Optional(), at_most(40)])
     note = _note()
 
@@ -64,7 +64,7 @@ class EndForm(MoneyForm):
 
 
 class CorrectForm(MoneyForm):
-    amount = _number(said(_l("How much")))
+    amount = _number(said(_l("Quantity")))
     day = DateField(said(_l("From")), [needed(), at_most(40)])
     ended_on = DateField(said(_l("The first day without it")), [Optional(), at_most(40)])
     note = _note()

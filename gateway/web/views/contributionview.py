@@ -119,8 +119,12 @@ def formula_words(formula: Formula) -> str:
             words = gettext(
                 "%(base)s + %(scale)s × points, of which %(cap)s at most count", cap=cap, **facts
             )
-    bounds = gettext("at least %(least)s, at most %(most)s", least=formula.least, most=formula.most)
-    return f"{words}; {bounds}"
+    return gettext(
+        "%(formula)s; at least %(least)s, at most %(most)s",
+        formula=words,
+        least=formula.least,
+        most=formula.most,
+    )
 
 
 def fades(kind: Kind) -> str:

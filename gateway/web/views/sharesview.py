@@ -38,7 +38,7 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A group in the order; `name` is empty where the reader may not know it."""
+    """A group in the order of all beside it."""
 
     name: str
     at: int
@@ -195,10 +195,11 @@ def _words(found: Place, parent: str | None) -> str:
 
 
 def _named(found: Place, viewer: Viewer, group: str) -> list[Beside]:
-    """Other groups' names as far as the reader may see those groups."""
+    """The groups that the reader may see, in the order of all."""
     return [
-        Beside(line.group if _sees(viewer, line.group) else "", at, line.group == group, line)
+        Beside(line.group, at, line.group == group, line)
         for at, line in found.order
+        if _sees(viewer, line.group)
     ]
 
 
