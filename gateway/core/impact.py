@@ -40,9 +40,6 @@ class ActiveJob:
     group: str
     qos: str
     partition: str
-    running: bool
-    blocked: bool
-    reason: str | None
     priority: int
     submit_time: datetime
     start_time: datetime | None
@@ -51,6 +48,9 @@ class ActiveJob:
     cpus: int
     gpus: int
     gpu_type: str | None
+    running: bool
+    blocked: bool
+    reason: str | None
     tasks: int = 1
 
 

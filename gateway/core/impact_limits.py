@@ -17,7 +17,7 @@ from gateway.core.impact import (
     Site,
     Unknown,
 )
-from gateway.core.limit_rules import LimitChange, Rule
+from gateway.core.limit_rules import LimitChange
 from gateway.core.policy_change import Item, Of
 from gateway.core.qos import Scope
 from gateway.core.tres import GPU
@@ -29,13 +29,21 @@ _TOGETHER = frozenset({Way.SHARED, Way.SHARED_MINUTES, Way.RUNNING})
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One number of a changed field."""
+    """One number of a changed field. What each job asks of it is worked out once, at `of`."""
 
     item: Item
-    rule: Rule
     number: LimitChange
     site: Site
     now: datetime
+    of_qos: bool
+    way: Way
+    reason: str  # Slurm's, of who waits for it
+
+    @classmethod
+    def of(cls, item: Item, number: LimitChange, *, site: Site, now: datetime) -> "Limit":
+        of_qos, key = item.of is Of.QOS, number.field.key
+        reason = rules.reason(rules.RULES[key], number.tres, of_qos=of_qos)
+        return cls(item, number, site, now, of_qos, KEYS[key][0], reason)
 
     def judge(self, queue: Sequence[ActiveJob]) -> Iterator[FieldImpact | Unknown]:
         """`queue`: all open jobs in the order in which they would start."""
@@ -45,10 +53,10 @@ class Limit:
             yield self._unknown(Doubt.TRES)
         if not _is_counted(self.number.tres):
             return
-        if self._way is Way.SPENT:
+        if self.way is Way.SPENT:
             found, doubt = self._by_usage(mine)
             yield from [doubt] if doubt else []
-        elif self._way in _TOGETHER:
+        elif self.way in _TOGETHER:
             found = self._together(sized)
         else:
             found = [one for job, size in sized if (one := self._alone(job, size))]
@@ -63,7 +71,7 @@ class Limit:
         )
 
     def _speaks_of(self, job: ActiveJob) -> bool:
-        if self.item.of is Of.QOS:
+        if self.of_qos:
             return job.qos == self.item.name
         if job.group not in inside(self.site, self.item.name):
             return False
@@ -76,20 +84,20 @@ class Limit:
         """Whose jobs are counted together with this one's."""
         scope = self.number.field.scope
         if scope is Scope.PERSON:
-            return job.user if self.item.of is Of.QOS else f"{job.group}/{job.user}"
+            return job.user if self.of_qos else f"{job.group}/{job.user}"
         if scope is Scope.GROUP:
-            return job.group if self.item.of is Of.QOS else self.item.name
+            return job.group if self.of_qos else self.item.name
         return None
 
     def _size(self, job: ActiveJob) -> int | None:
         """What this job (one task of an array) adds to what is compared, now that it runs or
         when it starts; None: the job table does not say."""
-        if self._way is Way.WALL:
+        if self.way is Way.WALL:
             return job.time_limit_minutes
         amount = 1 if self.number.tres is None else amount_of(job, self.number.tres)
         if amount is None:
             return None
-        match self._way:
+        match self.way:
             case Way.SHARED_MINUTES:
                 return amount * self._minutes_left(job)
             case Way.MINUTES:
@@ -118,11 +126,11 @@ class Limit:
                 continue
             was, will = before_queue.take(job, size), after_queue.take(job, size)
             if effect := self._moved(job, was, will):
-                reason = None if effect is Effect.LET_GO else self._reason
+                reason = None if effect is Effect.LET_GO else self.reason
                 yield Affected(effect, job, reason, key, used + size, after)
 
     def _moved(self, job: ActiveJob, was: "Effect | None", will: "Effect | None") -> Effect | None:
-        if will is None and _same(job.reason, self._reason):
+        if will is None and _same(job.reason, self.reason):
             return Effect.LET_GO
         if will is was or will is None or was is Effect.WAITS:
             return None
@@ -131,9 +139,9 @@ class Limit:
     def _alone(self, job: ActiveJob, size: int) -> Affected | None:
         after = self.number.after
         was, will = self._breaks(size, self.number.before), self._breaks(size, after)
-        if not will and not job.running and _same(job.reason, self._reason):
+        if not will and not job.running and _same(job.reason, self.reason):
             return Affected(Effect.LET_GO, job, None, None, size, after)
-        if self._way is Way.MINUTES and job.running and not will:
+        if self.way is Way.MINUTES and job.running and not will:
             # It goes on until its minutes reach the limit.
             limit = (amount_of(job, self.number.tres or "") or 0) * (job.time_limit_minutes or 0)
             was, will = self._breaks(limit, self.number.before), self._breaks(limit, after)
@@ -143,8 +151,8 @@ class Limit:
         if was or not will:
             return None
         if not job.running:
-            return Affected(Effect.WAITS, job, self._reason, None, size, after)
-        effect = self._ending(sure=True) if self._way is Way.MINUTES else Effect.ABOVE
+            return Affected(Effect.WAITS, job, self.reason, None, size, after)
+        effect = self._ending(sure=True) if self.way is Way.MINUTES else Effect.ABOVE
         return Affected(effect, job, None, None, size, after)
 
     def _ending(self, *, sure: bool) -> Effect:
@@ -156,7 +164,7 @@ class Limit:
     def _breaks(self, size: int, limit: int | None) -> bool:
         if limit is None:
             return False
-        return size < limit if self._way is Way.LEAST else size > limit
+        return size < limit if self.way is Way.LEAST else size > limit
 
     def _by_usage(self, mine: list[ActiveJob]) -> tuple[list[Affected], Unknown | None]:
         """What reaches the limit by our count may have reached it by Slurm's, which decays. Where
@@ -164,7 +172,7 @@ class Limit:
         before, after = self.number.before, self.number.after
         waiting = [job for job in mine if not job.running and not job.blocked]
         if after is None or (before is not None and after > before):
-            kept = [job for job in waiting if _same(job.reason, self._reason)]
+            kept = [job for job in waiting if _same(job.reason, self.reason)]
             if after is None:
                 return [Affected(Effect.LET_GO, job, None, None, None, None) for job in kept], None
             return [], self._unknown(Doubt.USAGE, self._most_used(mine)) if kept else None
@@ -176,7 +184,7 @@ class Limit:
         found = [Affected(ending, job, None, None, most, after) for job in mine if job.running]
         if not sure:
             return found, self._unknown(Doubt.USAGE, most)
-        found += [Affected(Effect.WAITS, job, self._reason, None, most, after) for job in waiting]
+        found += [Affected(Effect.WAITS, job, self.reason, None, most, after) for job in waiting]
         return found, None
 
     def _most_used(self, mine: list[ActiveJob]) -> int:
@@ -198,14 +206,6 @@ class Limit:
     @property
     def _key(self) -> str:
         return self.number.field.key
-
-    @property
-    def _way(self) -> Way:
-        return KEYS[self._key][0]
-
-    @property
-    def _reason(self) -> str:
-        return rules.reason(self.rule, self.number.tres, of_qos=self.item.of is Of.QOS)
 
     def _minutes_run(self, job: ActiveJob) -> int:
         began = job.start_time or self.now

@@ -49,9 +49,8 @@ def _judged(
     if key == "qos" and item.of is Of.GROUP:
         yield _qos_list(item, change, queue, site)
     elif key in rules.RULES:
-        rule = rules.RULES[key]
         for number in rules.limit_changes(change):
-            yield from Limit(item, rule, number, site, now).judge(queue)
+            yield from Limit.of(item, number, site=site, now=now).judge(queue)
     elif key not in rules.QUIET:
         yield Unknown(item.of, item.name, change.field, None, Doubt.UNJUDGED)
 

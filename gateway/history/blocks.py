@@ -21,6 +21,8 @@ from gateway.core.past_runs import COLUMNS, ColumnType, Row
 
 SHAPE = 1  # of the columns: another number makes everything anew
 LIST = "runs.json"
+# DuckDB fetches nothing from anywhere: what is needed is built in.
+OWN: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": False}
 KEPT_SECONDS = 600.0  # readers that have the list of a moment ago still open its files
 
 
@@ -36,7 +38,7 @@ class Manifest:
 @contextmanager
 def writing(folder: Path, *, wait: bool) -> Iterator[bool]:
     """The one writer at a time. False when somebody else is writing and `wait` is not wished."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # who ran what is for the portal alone
     with (folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -91,7 +93,7 @@ def write(folder: Path, block: int, rows: Sequence[Row]) -> str:
         f'{_typed(place, kind)} AS "{column}"'
         for place, (column, kind) in enumerate(COLUMNS.items())
     )
-    with duckdb.connect() as connection:
+    with duckdb.connect(config=OWN) as connection:
         # Texts are texts, whatever the first ones look like.
         connection.execute("SET pandas_analyze_sample = 0")
         connection.register("given", columns)

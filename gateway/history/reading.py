@@ -21,7 +21,7 @@ def runs(folder: Path) -> "Iterator[duckdb.DuckDBPyConnection]":
     import duckdb  # noqa: PLC0415  # tens of megabytes, for who writes or reads history
 
     manifest = blocks.load(folder)
-    with duckdb.connect(config={"threads": THREADS}) as connection:
+    with duckdb.connect(config=blocks.OWN | {"threads": THREADS}) as connection:
         connection.execute(f"CREATE VIEW runs AS {_source(folder, manifest)}")
         yield connection
 
