@@ -8,7 +8,7 @@ from gateway.cli.common import sentence
 from gateway.cli.output import iso, local, table
 from gateway.core.policy_change import Item, ItemState
 from gateway.core.policy_file import FileProblem, Plain, key_of, plain, value_text
-from gateway.core.qos import Change, Policy, Qos, fields_of, gpu_limit, value
+from gateway.core.qos import Change, Field, Kind, Policy, Qos, Value, fields_of, gpu_limit, value
 from gateway.errors import Refused
 from gateway.store.queries.policy_changes import ChangeRow, VersionRow
 
@@ -48,8 +48,8 @@ def item_lines(items: Iterable[Item]) -> list[str]:
         if item.retires is not None:
             lines.append("  retires" if item.retires else "  is brought back")
         lines += [
-            f"  {key_of(one.field)}: {value_text(one.field, one.before)}"
-            f" -> {value_text(one.field, one.after)}"
+            f"  {key_of(one.field)}: {_side(one.field, one.before)}"
+            f" -> {_side(one.field, one.after)}"
             for one in item.changes
         ]
     return lines
@@ -152,6 +152,11 @@ def version_lines(versions: Sequence[VersionRow], zone: tzinfo) -> list[str]:
 def _change_facts(one: Change) -> dict[str, Any]:
     before, after = plain(one.field, one.before), plain(one.field, one.after)
     return {"field": key_of(one.field), "before": before, "after": after}
+
+
+def _side(field: Field, found: Value) -> str:
+    """No resource is no limit, as `none` is of the others."""
+    return "none" if field.kind is Kind.TRES and not found else value_text(field, found)
 
 
 def _gpu_limits(qos: Qos) -> tuple[Any, ...]:
