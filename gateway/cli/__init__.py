@@ -13,6 +13,7 @@ _COMMANDS = {
     "worker": "gateway.cli.up:worker",
     "doctor": "gateway.cli.doctor:doctor",
     "user": "gateway.cli.user:user",
+    "group": "gateway.cli.group:group",
     "db": "gateway.cli.db:db",
     "template": "gateway.cli.template:template",
     "render": "gateway.cli.render:render",

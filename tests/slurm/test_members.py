@@ -126,7 +126,12 @@ def test_who_leaves_with_a_job_that_runs_is_shut_at_once_and_the_group_pays(slur
     slurm.act("add", GROUP, USER)
     site.poll_policy()
     job = site.broker.submit(request(CAST, working_directory=f"/home/{USER}", gpus_per_node=2))
-    slurm.until(lambda: site.poll() and [one.state for one in site.jobs()] == ["RUNNING"])
+
+    def state():
+        site.poll()
+        return {one.slurm_id: one.state for one in site.jobs()}[job.job_id]
+
+    slurm.until(lambda: state() == "RUNNING")
     waits = slurm.sbatch("-A", GROUP, "--begin=now+1hour")
     assert waits.returncode == 0, waits.stderr
     site.poll()
