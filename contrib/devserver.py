@@ -22,7 +22,19 @@ from werkzeug.serving import run_simple
 from gateway.config import default_home, load_settings
 from gateway.core.access import Role
 from gateway.core.credits import MILLION
-from gateway.services import credit, hold, ingest, poll, settle, spot, training
+from gateway.core.qos import tres
+from gateway.core.tres import GPU
+from gateway.services import (
+    credit,
+    hold,
+    ingest,
+    policy_apply,
+    policy_drift,
+    poll,
+    settle,
+    spot,
+    training,
+)
 from gateway.store import models as t
 from gateway.store.schema import upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
@@ -63,6 +75,7 @@ def _build(port: int) -> Callable[..., Any]:
     begin = make_begin(engine)
     broker = SampleCluster(now=datetime.now(UTC) - timedelta(hours=30))
     broker.script_output = _greeting
+    _limits(broker)
     _people(begin, broker)
     _live_jobs(broker)
     broker.now = datetime.now(UTC)
@@ -79,6 +92,23 @@ def _build(port: int) -> Callable[..., Any]:
     app = create_app(settings, begin=begin, broker=broker)
     print(f"http://127.0.0.1:{port}  password: {b.PASSWORD}", flush=True)
     return world.guarded(app.wsgi_app)
+
+
+def _limits(broker: FakeBroker) -> None:
+    """Policy as sites have it: limits for all, for groups, for people, for jobs."""
+    policy = broker.policy
+    policy.qos["normal"] = replace(
+        policy.qos["normal"], description="what most people use", grp_submit_jobs=2000,
+        max_tres_per_account=tres({GPU: 32}), max_tres_per_user=tres({GPU: 16, "mem": 1_048_576}),
+        max_submit_per_user=200, max_wall_minutes=3 * 1440, grp_jobs=400,
+    )  # fmt: skip
+    policy.qos["urgent"] = replace(
+        policy.qos["urgent"], description="deadlines", flags=("DenyOnLimit",), grp_tres=tres({GPU: 16}),
+        max_wall_minutes=1440, grp_tres_minutes=tres({GPU: 600_000}), max_jobs_per_user=0,
+    )  # fmt: skip
+    policy.qos["spot"] = replace(
+        policy.qos["spot"], description="cheap, and pushed off", grace_seconds=120
+    )
 
 
 class SampleCluster(FakeBroker):
@@ -125,6 +155,8 @@ class World:
         now = datetime.now(UTC)
         poll.poll_cluster(begin=self.begin, broker=self.broker, now=now)
         poll.poll_policy(begin=self.begin, broker=self.broker, now=now)
+        policy_drift.look(begin=self.begin, read=self.begin, now=now)
+        policy_apply.apply_due(begin=self.begin, broker=self.broker, now=now)
         poll.poll_queue(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
         ingest.ingest(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
         settle.settle(begin=self.begin, now=now)
