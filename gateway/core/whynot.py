@@ -209,5 +209,7 @@ def _of_nodes(found: Why, facts: Facts) -> Why:
         needed=trial.shape.nodes,
         free_gpus=sum(node.gpus for node in trial.nodes),
     )
-    ends = room_at(trial.shape, trial.nodes, trial.running, trial.now)
+    # Before a reservation the jobs that end make no room for one that would reach into it.
+    blocked = facts.clash is not None
+    ends = None if blocked else room_at(trial.shape, trial.nodes, trial.running, trial.now)
     return replace(found, space=space, freed=ends, out=facts.out, clash=facts.clash)

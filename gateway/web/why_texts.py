@@ -78,7 +78,7 @@ HELP_TEXTS: Mapping[str, Lazy] = {
     "fewer_nodes": _l("Ask for %(nodes)s: no limit that is known stops that now."),
     "more": _l("Ask for %(gpus)s on %(nodes)s: that is enough."),
     "shorter": _l("Set the time limit to %(time)s or less."),
-    "other_qos": _l("Use QoS %(name)s: its limits let this job start as it is."),
+    "other_qos": _l("Use QoS %(name)s: none of its limits holds this job back now."),
     "higher_qos": _l("QoS %(name)s stands before this one, and its limits allow this job."),
     "other_partition": _l("Use partition %(name)s: it is open, and this job fits there as it is."),
     "raise_qos_limit": _l("An administrator can raise this limit of QoS %(name)s."),

@@ -117,7 +117,7 @@ def clash_line(clash: Clash) -> Markup:
         return filled(text, what=what, start=moment(clash.start), end=moment(clash.end))
     text = gettext(
         "%(what)s begins at %(start)s and the time limit reaches into it: as it is, the job waits"
-        " until %(end)s. %(time)s fits before."
+        " until %(end)s. A limit of %(time)s still fits before."
     )
     words = minutes_words(clash.fits_minutes)
     what = what[:1].upper() + what[1:]
@@ -185,13 +185,12 @@ def _use_lines(use: Use) -> list[str]:
 def _space(found: Why) -> Markup:
     space = found.space
     assert space is not None
-    nodes = ngettext("%(num)d node", "%(num)d nodes", space.needed)
     text = gettext(
-        "Its part on each of %(nodes)s has room on %(fitting)s now; %(gpus)s of the partition are"
-        " free in all.",
-        nodes=nodes,
+        "It needs room on %(needed)s; now there is room for that on %(fitting)s. Free in the"
+        " partition: %(gpus)s.",
+        needed=ngettext("%(num)d node", "%(num)d nodes", space.needed),
         fitting=ngettext("%(num)d node", "%(num)d nodes", space.fitting),
-        gpus=ngettext("%(num)d GPU", "%(num)d GPUs", space.free_gpus),
+        gpus=_gpus(space.free_gpus),
     )
     return escape(text)
 
