@@ -103,7 +103,8 @@ def _limits(broker: FakeBroker) -> None:
         max_submit_per_user=200, max_wall_minutes=3 * 1440, grp_jobs=400,
     )  # fmt: skip
     policy.qos["urgent"] = replace(
-        policy.qos["urgent"], description="deadlines", flags=("DenyOnLimit",), grp_tres=tres({GPU: 16}),
+        policy.qos["urgent"], description="deadlines", flags=("DenyOnLimit",),
+        grp_tres=tres({GPU: 16}),
         max_wall_minutes=1440, grp_tres_minutes=tres({GPU: 600_000}), max_jobs_per_user=0,
     )  # fmt: skip
     policy.qos["spot"] = replace(
