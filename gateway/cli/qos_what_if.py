@@ -32,10 +32,7 @@ def what_if(
     People are taken to submit the same, and each limit is looked at by itself; see
     docs/engineering/history.md. FILE may be empty where only prices are asked about.
     """
-    proposed = ProposedPrices(
-        {name: int(parse_credits(amount)) for name, amount in map(_pair, prices)},
-        {name.lower(): SHARE.convert(number, None, None) for name, number in map(_pair, factors)},
-    )
+    proposed = _proposed(prices, factors)
     with database(read_only=True) as begin:
         found = replay(
             items_of(file, begin),
@@ -46,6 +43,17 @@ def what_if(
             now=now(),
         )
     put(_facts(found), _lines(found), as_json=as_json)
+
+
+def _proposed(prices: Sequence[str], factors: Sequence[str]) -> ProposedPrices:
+    given = dict(map(_pair, prices)), dict(map(_pair, factors))
+    try:
+        return ProposedPrices(
+            {name: parse_credits(amount) for name, amount in given[0].items()},
+            {name.lower(): SHARE.convert(text, None, None) for name, text in given[1].items()},
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _pair(text: str) -> tuple[str, str]:

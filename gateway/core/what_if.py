@@ -73,6 +73,10 @@ class ProposedPrices:
     per_hour: Mapping[str, int] = field(default_factory=dict)
     factors: Mapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if min((*self.per_hour.values(), *self.factors.values()), default=0) < 0:
+            raise ValueError("a price or a factor cannot be negative")
+
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
