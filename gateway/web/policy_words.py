@@ -61,7 +61,7 @@ def is_product(field: Field) -> bool:
 def resource_word(tres: str, field: Field) -> str:
     """What is counted, and in which unit it is typed: GPUs, memory (GiB), GPU-minutes."""
     if not is_product(field):
-        return gettext("memory (GiB)") if tres == "mem" else _name(tres)
+        return gettext("memory (GiB)") if tres == "mem" else resource_name(tres)
     if tres == "mem":
         return gettext("memory (GiB-minutes)")
     return _product(tres, _MINUTES_OF, _TIMES_MINUTES)
@@ -70,7 +70,7 @@ def resource_word(tres: str, field: Field) -> str:
 def amount(tres: str, limit: int, field: Field) -> str:
     """So much of a resource: 8 GPUs, 64 GiB memory, 1,000 GPU-hours."""
     if limit == 0 and field.key not in _ZERO_IS_PLAIN:
-        return gettext("%(what)s: nothing allowed", what=_name(tres))
+        return gettext("%(what)s: nothing allowed", what=resource_name(tres))
     if not is_product(field):
         return _counted(tres, limit)
     whole = limit % _MINUTE == 0
@@ -149,14 +149,15 @@ def _product(tres: str, units: Mapping[str, Lazy], other: Lazy) -> str:
     base, kind = _typed_gpu(tres)
     if base in units:
         return _with_kind(str(units[base]), kind)
-    return other % {"what": _name(tres)}
+    return other % {"what": resource_name(tres)}
 
 
 def _with_kind(word: str, kind: str) -> str:
     return f"{word} {kind}" if kind else word
 
 
-def _name(tres: str) -> str:
+def resource_name(tres: str) -> str:
+    """GPUs, GPUs a100, memory, CPUs."""
     base, kind = _typed_gpu(tres)
     if base == GPU:
         return _with_kind(gettext("GPUs"), kind)
@@ -175,4 +176,4 @@ def _counted(tres: str, limit: int) -> str:
         return ngettext("%(number)s node", "%(number)s nodes", limit, number=number)
     if tres == "mem":
         return gettext("%(size)s memory", size=size(limit))
-    return f"{number} {_name(tres)}"
+    return f"{number} {resource_name(tres)}"

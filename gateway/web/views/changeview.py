@@ -6,13 +6,13 @@ from datetime import datetime
 
 from gateway.core.impact import Affected, Effect, FieldImpact, Impact, Preemption
 from gateway.core.policy_change import Of
-from gateway.core.qos import Change, Field, Qos, changes
+from gateway.core.qos import Change, Field, Kind, Qos, Tres, TresLimit, Value, changes
 from gateway.core.tres import GPU
 from gateway.store.queries.policy_changes import ItemRow, VersionRow
 from gateway.web.change_texts import DOUBT_TEXTS, EFFECT_TEXTS, ITEM_TEXTS, KIND_TEXTS
 from gateway.web.messages import sentence
 from gateway.web.policy_texts import FIELD_TEXTS, GROUP_SCOPES, QOS_SCOPES
-from gateway.web.policy_words import amount, lines, words
+from gateway.web.policy_words import amount, lines, resource_name, words
 from gateway.web.texts import gettext
 
 _MOST_JOBS = 50
@@ -105,11 +105,29 @@ def diff(found: Sequence[Change], *, is_qos: bool) -> list[DiffLine]:
             scope=str(scopes[one.field.scope]),
             word=str(FIELD_TEXTS[one.field.key].word),
             help=str(FIELD_TEXTS[one.field.key].help),
-            before=lines(one.field, one.before),
-            after=lines(one.field, one.after),
+            before=_side(one.field, one.before, one.after),
+            after=_side(one.field, one.after, one.before),
         )
         for one in found
     ]
+
+
+def _side(field: Field, own: Value, other: Value) -> list[str]:
+    """Of resources only those that differ; what the other side limits alone has no limit here."""
+    if field.kind is not Kind.TRES or not isinstance(own, tuple) or not isinstance(other, tuple):
+        return lines(field, own)
+    mine, theirs = _limits(own), _limits(other)
+    return [
+        amount(tres, mine[tres], field)
+        if tres in mine
+        else gettext("%(what)s: no limit", what=resource_name(tres))
+        for tres in sorted(mine.keys() | theirs.keys())
+        if mine.get(tres) != theirs.get(tres)
+    ]
+
+
+def _limits(rows: tuple[str, ...] | Tres) -> dict[str, int]:
+    return {row.tres: row.limit for row in rows if isinstance(row, TresLimit)}
 
 
 def item(row: ItemRow) -> ItemView:
