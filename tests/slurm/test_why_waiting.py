@@ -43,8 +43,7 @@ def begin(tmp_path):
 
 @pytest.fixture
 def site(begin, broker, cluster_site):
-    made = portal(begin, broker=broker, clock=lambda: datetime.now(UTC))
-    return made
+    return portal(begin, broker=broker, clock=lambda: datetime.now(UTC))
 
 
 def sbatch(cluster, *options, user="nlp-1", wrap="sleep 300"):
