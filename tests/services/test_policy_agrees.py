@@ -13,7 +13,7 @@ from gateway.errors import NotFound, Refused
 from gateway.services import policy_drift, policy_history, policy_retire
 from gateway.testing.policy_site import PolicySite
 
-SEEDS = range(8)
+SEEDS = range(6)
 STEPS = 25
 NAMES = ("normal", "spot", "urgent")
 GROUPS = ("nlp", "vision", "biolab")
