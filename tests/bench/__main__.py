@@ -17,6 +17,7 @@ import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
 import bench_plan  # noqa: E402
+import bench_policy  # noqa: E402
 import bench_settle  # noqa: E402
 import bench_training  # noqa: E402
 import bench_watch  # noqa: E402
@@ -38,7 +39,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
     known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
-    known += ["watch", "training", "contribution", "what_if"]
+    known += ["watch", "training", "contribution", "what_if", "policy"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
     rooted = [name for name in known if name.startswith(("live", "training", "contribution"))]
@@ -63,6 +64,9 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_plan.plans(Path(folder))
             yield from bench_plan.scripts(Path(folder))
+    if "policy".startswith(only):
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            yield from bench_policy.policy_pages(Path(folder))
     if "settle".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_settle.settlement(Path(folder))
