@@ -17,7 +17,8 @@ from gateway.core.qos import Field
 @dataclass(frozen=True, slots=True)
 class Effects:
     """`refused`: refused at submit, or could never start. `later`: would have waited for the
-    limit, so many seconds more in all. `sooner`: would have waited so much less."""
+    limit, so many seconds more in all (until the end of the window at most). `sooner`: would have
+    waited so much less."""
 
     runs: int = 0
     refused: int = 0

@@ -59,7 +59,7 @@ def replay(
     since = now - timedelta(days=days)
     known = blocks.load(history)
     with past.past(history, since=since, until=now) as runs:
-        replayed = _Replay(runs, qos, accounts)
+        replayed = _Replay(runs, qos, accounts, until=now)
         for item in items:
             for change in item.changes:
                 replayed.change(item, change)
@@ -89,9 +89,15 @@ class _Replay:
     """All changes, one limit after the other; a run counts once in what they do together."""
 
     def __init__(
-        self, runs: past.Past, qos: Mapping[str, Qos], accounts: Sequence[Account]
+        self,
+        runs: past.Past,
+        qos: Mapping[str, Qos],
+        accounts: Sequence[Account],
+        *,
+        until: datetime,
     ) -> None:
         self.runs, self.qos, self.accounts = runs, qos, accounts
+        self.until = int(until.timestamp())
         self.counted = runs.counted.astype(bool)
         self.limits: list[LimitEffects] = []
         self.not_replayed: list[NotReplayed] = []
@@ -174,7 +180,8 @@ class _Replay:
         before, after = number.before, number.after
         if after is not None and (before is None or after < before):
             rows, asked, _ = self.runs.asked(scope, way, number.tres, below=after, eligible=False)
-            outcome.later[rows] = _waits(asked, way, after)
+            left = self.until - np.array(asked.wanted, dtype=np.int64)
+            outcome.later[rows] = np.minimum(_waits(asked, way, after), left)
             return
         assert before is not None
         rows, asked, waited = self.runs.asked(scope, way, number.tres, below=before, eligible=True)

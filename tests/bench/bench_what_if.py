@@ -91,7 +91,7 @@ def _fill(folder: Path, runs: int) -> float:
     people = np.minimum(chance.zipf(1.3, runs), PEOPLE) - 1
     folder.mkdir()
     files = {}
-    for block in range(0, runs // BLOCK + 1):
+    for block in range(runs // BLOCK + 1):
         rows = [
             (
                 n, n, "dev", n, f"user{people[n]:04}", f"g{people[n] % GROUPS:03}", "a100",
@@ -140,7 +140,7 @@ def _plain(folder: Path, limit: int) -> tuple[int, int, int]:
         earliest = at
         if at > row["start_time"] and row["start_time"] >= since:
             waited += 1
-            seconds += int((at - row["start_time"]).total_seconds())
+            seconds += int((min(at, until) - row["start_time"]).total_seconds())
             by_group[row["group"]] += 1
     return refused, waited, seconds
 

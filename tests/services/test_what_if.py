@@ -302,7 +302,8 @@ def slowly(runs, old, limit):
     kept = [run for run in mine if run[3] <= (limit if tighter else old)]
     new = waits_slowly(kept, limit, eligible=not tighter)
     if tighter:
-        moved = [60 * wait for wait in new.values() if wait]
+        left = {run[0]: 24 * 60 - run[1] for run in kept}  # until the end of the window
+        moved = [60 * min(wait, left[n]) for n, wait in new.items() if wait]
         return Effects(len(runs), refused, len(moved), sum(moved))
     before = waits_slowly(kept, old, eligible=True)
     gained = [60 * min(run[5], before[run[0]] - new[run[0]]) for run in kept]
