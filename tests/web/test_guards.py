@@ -27,6 +27,11 @@ TEMPLATES = sorted((assets() / "templates").rglob("*.html"))
 PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
+    "contribution.csv",
+    "contribution.index",
+    "contribution.line",
+    "contribution.lines",
+    "contribution.rules",
     "credit.campaigns",
     "credit.groups",
     "credit.packages",
@@ -57,6 +62,7 @@ NOT_IN_MENU = {
     "group.members",
     "group.me",
     "group.package",
+    "group.shares",
     "group.show",
     "group.statement",
     "group.statement_csv",
@@ -74,6 +80,9 @@ NOT_IN_MENU = {
     "jobs.training",
     "jobs.training_csv",
     "search.find",
+    "spot.hours_csv",
+    "spot.index",
+    "spot.survival_csv",
     "static",
     "submissions.show",
     "submissions.state",
