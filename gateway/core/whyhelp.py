@@ -65,15 +65,21 @@ class Trial:
     max_minutes: int | None = None
     max_nodes: int | None = None
     gated: bool = False
+    # What is taken of each limit, once it has been counted: proposals are tried by the dozen.
+    counted: dict[Cap, int | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def taken(self, cap: Cap) -> int | None:
+        """What running jobs take of it, in its unit; None: not known."""
+        if cap not in self.counted:
+            self.counted[cap] = used(cap, self.whose, self.running, self.now)
+        return self.counted[cap]
 
     def holds(self, shape: Shape, caps: Sequence[Cap] | None = None) -> bool:
         """Whether no limit that is known here stops such a job now. How many may be queued is
         no matter: it is queued already."""
         tried = self.caps if caps is None else caps
         return not any(
-            breaks(cap, shape, used(cap, self.whose, self.running, self.now) or 0)
-            for cap in tried
-            if cap.way is not Way.QUEUED
+            breaks(cap, shape, self.taken(cap) or 0) for cap in tried if cap.way is not Way.QUEUED
         )
 
     def has_room(self, shape: Shape) -> bool:

@@ -10,7 +10,7 @@ from gateway.core.caps import Cap, Holder, Way, asked, breaks
 from gateway.core.maintenance import Clash
 from gateway.core.reason_limits import LimitOf, limit_of
 from gateway.core.reasons import reason_key, reason_word
-from gateway.core.usage import Freed, Users, freed, nodes_that_fit, room_at, used, users
+from gateway.core.usage import Freed, Users, freed, nodes_that_fit, room_at, users
 from gateway.core.whyhelp import Help, Trial, for_key, for_limit
 
 # What can be unknown about an answer, for the texts.
@@ -157,7 +157,7 @@ def _cap(named: LimitOf, facts: Facts) -> Cap | None:
 def _taken(cap: Cap, facts: Facts) -> int | None:
     if cap.way is Way.QUEUED:
         return facts.queued
-    return used(cap, facts.trial.whose, facts.trial.running, facts.trial.now)
+    return facts.trial.taken(cap)
 
 
 def _is_counted(cap: Cap) -> bool:
