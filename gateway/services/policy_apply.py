@@ -6,19 +6,18 @@ that a version is never older than the write that it tells of (see policy_drift)
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
 from gateway.core.access import Viewer
 from gateway.core.notices import Kind
-from gateway.core.policy_change import ChangeState, Item, ItemState, Source, outcome, way_back
-from gateway.core.qos import Policy
+from gateway.core.policy_change import ChangeState, Source, outcome
 from gateway.errors import NotFound
+from gateway.services.policy_back import backwards
 from gateway.services.policy_changes import FAILED
 from gateway.services.policy_present import Present, of_slurm
-from gateway.services.policy_retire import retire_what_can
 from gateway.services.policy_send import CLAIM, Sender
 from gateway.services.poll import BROKER_ERRORS, POLICY
 from gateway.store import notices, policy, polls
@@ -159,31 +158,6 @@ class _Turn:
         at, qos, accounts = self.clock(), self.broker.qos(), self.broker.accounts()
         with self.begin() as session:
             return of_slurm(qos, accounts, retired=rows.retired(session), polled_at=at)
-
-
-def backwards(change: rows.ChangeRow, there: Present) -> tuple[Item, ...]:
-    """What takes back what was done of a change: the fields that it changed alone. What it made
-    retires; what it retired is brought back."""
-    back: list[Item] = []
-    for row in reversed(change.items):
-        if row.state not in (ItemState.DONE, ItemState.HALF):
-            continue
-        found = there.policy(row.item.of, row.item.name)
-        done = replace(row.item, after=row.found or row.item.after)
-        if found is not None:
-            back += _back(done, found, there)
-    return tuple({item.object: item for item in back}.values())
-
-
-def _back(done: Item, found: Policy, there: Present) -> tuple[Item, ...]:
-    if done.before is None:
-        retired = done.name in there.retired
-        return () if retired else retire_what_can(done.name, there)
-    item = way_back(done, found)
-    retires = None if done.retires is None else not done.retires
-    if retires is not None and retires != (done.name in there.retired):
-        return (replace(item or Item(found, found), retires=retires),)
-    return () if item is None else (item,)
 
 
 def _after(

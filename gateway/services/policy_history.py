@@ -2,7 +2,7 @@
 
 from gateway.core.policy_change import ChangeState, Item, Of
 from gateway.errors import NotFound, Refused
-from gateway.services.policy_apply import backwards
+from gateway.services.policy_back import backwards
 from gateway.services.policy_present import present
 from gateway.store.queries import policy_changes as rows
 from gateway.store.uow import Begin
