@@ -105,7 +105,7 @@ def due(session: Session, *, now: datetime) -> list[int]:
 
 
 def lapse(session: Session, *, now: datetime) -> None:
-    """What was not begun by its end is never begun: it would only go back at once."""
+    """What has done nothing by its end never will: it would only go back at once."""
     values = {"state": ChangeState.WITHDRAWN.value, "withdrawn_at": now}
     session.execute(update(_CHANGE).where(*_late(now)).values(**values))
 
@@ -118,16 +118,16 @@ def _late(now: datetime) -> tuple[Any, ...]:
     return (
         _CHANGE.c.state.in_([ChangeState.PROPOSED.value, ChangeState.APPROVED.value]),
         _CHANGE.c.ends_at <= now,
-        _CHANGE.c.begun_at.is_(None),
     )
 
 
 def _due(now: datetime) -> tuple[Any, ...]:
     column = _CHANGE.c
+    has_done_something = column.state != ChangeState.APPROVED.value
     return (
         column.state.in_([state.value for state in OPEN]),
         or_(column.starts_at.is_(None), column.starts_at <= now),
-        or_(column.ends_at.is_(None), column.ends_at > now, column.begun_at.is_not(None)),
+        or_(column.ends_at.is_(None), column.ends_at > now, has_done_something),
         or_(column.claimed_until.is_(None), column.claimed_until <= now),
     )
 

@@ -281,6 +281,18 @@ def test_what_nobody_began_in_its_time_is_never_begun(site):
     assert "set-qos" not in site.broker.calls
 
 
+def test_what_found_no_slurm_until_its_end_is_never_done(site):
+    change = site.propose(lower(site), ends_at=site.now + timedelta(hours=1))
+    site.broker.unreachable = True
+    assert site.apply(change) is ChangeState.APPROVED
+    site.broker.unreachable = False
+    site.wait(hours=2)
+    assert site.due() == {}
+    assert site.change(change).state is ChangeState.WITHDRAWN
+    assert site.qos().max_wall_minutes is None
+    site.agree()
+
+
 def test_a_way_back_over_a_later_change_is_refused_and_told(site):
     change = site.propose(lower(site), ends_at=site.now + timedelta(days=1))
     site.apply(change)
