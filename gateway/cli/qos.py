@@ -27,6 +27,7 @@ from gateway.store.uow import Begin
 NAME = click.argument("name", metavar="NAME")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 REASON = click.option("--reason", default="", help="Kept with the change, for those who ask why.")
+_LAST_VERSION = 2**31 - 1  # that the database can hold
 _WELL = frozenset({ChangeState.APPLIED, ChangeState.APPROVED, ChangeState.PROPOSED})
 
 
@@ -157,7 +158,7 @@ def history(name: str, as_json: bool) -> None:
 
 @qos.command()
 @NAME
-@click.argument("version", type=int)
+@click.argument("version", type=click.IntRange(1, _LAST_VERSION))
 @YES
 @REASON
 @JSON

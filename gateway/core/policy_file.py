@@ -119,7 +119,7 @@ def load(text: str) -> PolicyFile:
     """Raises BadPolicyFile with the place of each problem."""
     try:
         read = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # too many digits, or brackets, for the parser
         raise BadPolicyFile((FileProblem("", "file_unreadable", str(error)),)) from error
     found: list[FileProblem] = []
     for key in read.keys() - _TABLES.keys():

@@ -135,6 +135,7 @@ def test_history_and_undo(broker, file):
     assert broker.policy.qos["spot"].priority == 10
     assert run("undo", "spot", "1", "--yes").exit_code == 1
     assert run("undo", "spot", "9", "--yes").exit_code == 1
+    assert run("undo", "spot", "9" * 30, "--yes").exit_code == 2  # no number of a version
     assert run("history", "gpu_hgih").exit_code == 1
 
 

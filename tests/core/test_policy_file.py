@@ -117,6 +117,8 @@ def test_comments_and_other_spellings_of_a_time_are_fine():
         ("[qos.a]\n[qos.a]", "", "file_unreadable"),
         ("[qos.a]\npriority = 1\npriority = 2", "", "file_unreadable"),
         ("[qos.a", "", "file_unreadable"),
+        ("a = " + "[" * 5000, "", "file_unreadable"),
+        ("[qos.a]\npriority = " + "9" * 5000, "", "file_unreadable"),
         ("[qoss.a]", "qoss", "file_unknown_key"),
         ("[qos.a]\nmax_jobs = 1", "qos.a.max_jobs", "file_unknown_key"),
         ("[qos.a]\nmax_wall_minutes = 1", "qos.a.max_wall_minutes", "file_unknown_key"),

@@ -183,6 +183,22 @@ def test_pressing_twice_makes_one_proposal(site: Site, boss: Browser) -> None:
     assert first.location == second.location
 
 
+def test_a_form_sent_again_with_something_else_is_another_proposal(
+    site: Site, boss: Browser
+) -> None:
+    """After the browser's way back its hidden key is the same."""
+    sent = _form(site, boss, "/admin/qos/normal/edit", priority="101")
+    first = boss.post("/admin/qos/normal/edit", sent)
+    second = boss.post("/admin/qos/normal/edit", sent | {"priority": "102"})
+    assert first.location != second.location
+    assert "102" in boss.get(second.location).text
+
+
+@pytest.mark.parametrize("before", ["9" * 30, "-1", "x", "٣", "0"])
+def test_a_page_of_changes_before_a_number_that_is_none(boss: Browser, before: str) -> None:
+    assert boss.get(f"/admin/changes?before={before}").status_code == 200
+
+
 def test_a_form_that_is_out_of_date_keeps_what_was_typed_and_proposes_nothing(
     site: Site, boss: Browser
 ) -> None:

@@ -20,6 +20,7 @@ from gateway.store.queries.policy_changes import ChangeLine, ChangeRow
 from gateway.web.access import requires, viewer
 from gateway.web.change_texts import SOURCE_TEXTS, STATE_TEXTS
 from gateway.web.deps import deps
+from gateway.web.ids import LARGEST_ID
 from gateway.web.messages import error_sentence
 from gateway.web.money_forms import new_key
 from gateway.web.policy_when import WhenForm
@@ -31,6 +32,7 @@ from gateway.web.views.policypages import proposed
 
 MOST = 50
 MOST_ITEMS = 100
+_DIGITS = len(str(LARGEST_ID))
 _UNDOABLE = (ChangeState.APPLIED, ChangeState.PARTLY)
 _FAILED = (ChangeState.PARTLY, ChangeState.REFUSED)
 
@@ -65,7 +67,7 @@ class Can:
 def changes() -> ResponseReturnValue:
     chosen = request.args.get("state", "")
     states = (ChangeState(chosen),) if chosen in list(ChangeState) else ()
-    before = request.args.get("before", type=int)
+    before = _id_before(request.args.get("before", ""))
     with deps().read() as session:
         found = rows.changes(session, states=states, before_id=before, limit=MOST)
     lines = [{"line": one, **_words(one)} for one in found]
@@ -76,6 +78,10 @@ def changes() -> ResponseReturnValue:
         chosen=chosen if states else "",
         more=found[-1].id if len(found) == MOST else None,
     )
+
+
+def _id_before(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else None
 
 
 @bp.get("/changes/<int:change_id>")

@@ -1,6 +1,7 @@
 """What the views of policy share: the transaction's reads, and the answer to a refusal."""
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from gateway.core.policy_change import Item, Of, Source
@@ -54,15 +55,19 @@ def offered(session: "Session", there: Present) -> Offered:
 
 
 def proposed(items: Iterable[Item], *, reason: str, source: Source, key: str) -> int:
-    """The proposal's id. It waits for somebody to decide. Refused: see policy_changes.propose."""
-    have, who = deps(), viewer()
+    """The proposal's id. It waits for somebody to decide. Refused: see policy_changes.propose.
+
+    A form sent again with something else in it, after the browser's way back, is another proposal.
+    """
+    have, who, items = deps(), viewer(), tuple(items)
+    said = sha256(repr((items, reason)).encode()).hexdigest()[:16]
     return policy_changes.propose(
         items,
         viewer=who,
         reason=reason,
         source=source,
         second_approval=True,  # policy_decide says yes, when the button is pressed
-        key=own_key(key),
+        key=f"{own_key(key)}:{said}",
         begin=have.begin,
         now=have.clock(),
     )
