@@ -116,9 +116,10 @@ class _Turn:
                 raise NotFound("no such change of policy")
             state = outcome(row.state for row in change.items)
             closed = state not in (ChangeState.APPROVED, ChangeState.APPLYING, ChangeState.UNKNOWN)
-            policy.move(session, change_id, state, {"settled_at": at} if closed else {})
+            values = {"settled_at": at} if closed else {}
+            is_ours = policy.move(session, change_id, state, values)
             policy.hold_claim(session, change_id, until=again_at)
-            if closed:
+            if closed and is_ours:
                 polls.want(session, POLICY, now=at)
                 _after(session, change, state, tell=self.tell, now=at)
         return state

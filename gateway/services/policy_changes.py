@@ -99,7 +99,7 @@ def approve(change_id: int, *, viewer: Viewer, begin: Begin, now: datetime) -> N
 
 
 def withdraw(change_id: int, *, viewer: Viewer, begin: Begin, now: datetime) -> None:
-    """Of what has done nothing yet, also by another administrator. NotFound; Refused policy_too_late."""
+    """Of what has done nothing yet, by any administrator. NotFound; Refused policy_too_late."""
     with begin() as session:
         _change(session, change_id)
         values = {"withdrawn_by": viewer.person_id, "withdrawn_at": now}

@@ -120,11 +120,12 @@ class Sender:
         has it, is left waiting: two at once could not be told apart by reading."""
         at = self.clock()
         with self.begin() as session:
+            policy.lock(session)
             busy = rows.in_flight(session)
             free = [row for row in batch if (row.item.of, row.item.name) not in busy]
-            policy.mark_sent(session, [row.id for row in free], at=at)
+            marked = policy.mark_sent(session, [row.id for row in free], at=at)
             policy.hold_claim(session, self.change.id, until=at + CLAIM)
-        return free
+        return [row for row in free if row.id in marked]
 
     def _back_to_waiting(self, batch: Sequence[ItemRow]) -> None:
         with self.begin() as session:
@@ -182,7 +183,8 @@ class Sender:
     ) -> None:
         """The item and its version, in one transaction."""
         at, item = self.clock(), row.item
-        policy.settle_item(session, row.id, state, at=at, code=code, found=found)
+        if not policy.settle_item(session, row.id, state, at=at, code=code, found=found):
+            return
         before = item.before
         if item.only_shares and (newest := rows.versions(session, item.of, item.name, limit=1)):
             # The rest was neither sent nor compared: it is as the newest version says.

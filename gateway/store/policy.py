@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, or_, select, update
+from sqlalchemy import insert, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from gateway.core.policy_change import (
@@ -26,6 +26,7 @@ from gateway.wire import codec
 
 _CHANGE, _ITEM = table_of(pm.PolicyChange), table_of(pm.PolicyItem)
 _VERSION, _OBJECT = table_of(pm.PolicyVersion), table_of(pm.PolicyObject)
+_ONE_AT_A_TIME = text("select pg_advisory_xact_lock(7102)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,19 +147,27 @@ def past_their_end(session: Session, *, now: datetime) -> list[int]:
     return list(session.scalars(query.order_by(_CHANGE.c.id)))
 
 
-def mark_sent(session: Session, item_ids: Sequence[int], *, at: datetime) -> None:
-    session.execute(
+def lock(session: Session) -> None:
+    """One at a time marks what it sends, also on PostgreSQL: two could both see an object free."""
+    if session.get_bind().dialect.name != "sqlite":
+        session.execute(_ONE_AT_A_TIME)
+
+
+def mark_sent(session: Session, item_ids: Sequence[int], *, at: datetime) -> frozenset[int]:
+    """Those that were waiting: they are the caller's to send."""
+    marked = session.scalars(
         update(_ITEM)
-        .where(_ITEM.c.id.in_(item_ids))
+        .where(_ITEM.c.id.in_(item_ids), _ITEM.c.state == ItemState.WAITING.value)
         .values(state=ItemState.SENT.value, sent_at=at, tries=_ITEM.c.tries + 1)
+        .returning(_ITEM.c.id)
     )
+    return frozenset(marked)
 
 
 def mark_waiting(session: Session, item_ids: Sequence[int]) -> None:
     """They did not reach Slurm."""
-    session.execute(
-        update(_ITEM).where(_ITEM.c.id.in_(item_ids)).values(state=ItemState.WAITING.value)
-    )
+    sent = _ITEM.c.id.in_(item_ids), _ITEM.c.state == ItemState.SENT.value
+    session.execute(update(_ITEM).where(*sent).values(state=ItemState.WAITING.value))
 
 
 def settle_item(
@@ -169,9 +178,12 @@ def settle_item(
     at: datetime,
     code: str | None = None,
     found: Policy | None = None,
-) -> None:
+) -> bool:
+    """False: it is settled already, by one who took the change over."""
     values = {"state": state.value, "settled_at": at, "code": code, "found": _dump(found)}
-    session.execute(update(_ITEM).where(_ITEM.c.id == item_id).values(**values))
+    is_open = _ITEM.c.state.in_([ItemState.WAITING.value, ItemState.SENT.value])
+    done = session.execute(update(_ITEM).where(_ITEM.c.id == item_id, is_open).values(**values))
+    return bool(getattr(done, "rowcount", 0))
 
 
 def add_version(
