@@ -43,7 +43,7 @@ def test_a_limit_is_edited_applied_and_undone_and_drift_is_restored(
     page.goto("/admin/qos")
     shoot(page, "qos", height=700)
     page.get_by_role("link", name="urgent").first.click()
-    page.get_by_role("link", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     rows = page.locator("#field-max_tres_per_account")
     rows.get_by_role("button", name="Add a row").click()
     expect(rows.locator("select")).to_have_count(2)  # without a new page, where scripts run

@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from flask import g
-from hypothesis import HealthCheck, given, settings
+from flask import Flask, g
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tried
 from hypothesis import strategies as st
 
+from gateway.config import load_settings
 from gateway.core import qos
 from gateway.core.qos import FIELDS, FLAGS, GROUP_FIELDS, PREEMPT_MODES, Field, Kind, Qos, Scope
 from gateway.core.qos_checks import problems
 from gateway.testing import builders as b
+from gateway.testing.fakebroker import FakeBroker
+from gateway.web.app import create_app
 from gateway.web.policy_form import Offered, PolicyForm, typed_policy
 from gateway.web.policy_texts import (
     FIELD_TEXTS,
@@ -22,7 +26,6 @@ from gateway.web.policy_texts import (
     QOS_SCOPES,
 )
 from gateway.web.policy_words import lines, words
-from tests.web.conftest import Site
 
 OFFERED = Offered(("gres/gpu", "gres/gpu:a100", "cpu", "mem", "node"), ("normal", "spot"))
 HOSTILE = (
@@ -41,10 +44,17 @@ HOSTILE = (
 )
 
 
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
+    """One for all of these tests: they need its texts, and no database."""
+    settings = load_settings({"SLUICE_HOME": str(tmp_path_factory.mktemp("home"))})
+    return create_app(settings, broker=FakeBroker())
+
+
 @pytest.fixture(autouse=True)
-def reader(site: Site) -> Iterator[None]:
+def reader(app: Flask) -> Iterator[None]:
     """Texts are looked up in somebody's language."""
-    with site.app.test_request_context("/"):
+    with app.test_request_context("/"):
         g.viewer = b.viewer("boss", role="administrator")
         yield
 
@@ -99,7 +109,7 @@ _QOS = st.builds(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@tried(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_QOS)
 def test_what_the_form_shows_of_a_qos_reads_back_as_the_same_qos(level: Qos) -> None:
     form = _form(level)
