@@ -93,8 +93,7 @@ def approve(change_id: int, *, viewer: Viewer, begin: Begin, now: datetime) -> N
         if change.line.author_id == viewer.person_id:
             raise Refused("policy_own_approval")
         values = {"approved_by": viewer.person_id, "approved_at": now}
-        waits = change.state is ChangeState.PROPOSED
-        if not waits or not policy.move(session, change_id, ChangeState.APPROVED, values):
+        if not policy.decide(session, change_id, values):
             raise Refused("policy_not_waiting")
 
 

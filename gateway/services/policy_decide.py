@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gateway.core.access import Viewer
-from gateway.core.policy_change import ChangeState
 from gateway.errors import NotFound, Refused
 from gateway.services import policy_changes
 from gateway.store import policy
@@ -33,7 +32,7 @@ def decide(
     values = {"approved_by": viewer.person_id, "approved_at": now, "needs_approval": False}
     with begin() as session:
         _known(session, change_id)
-        if not policy.move(session, change_id, ChangeState.APPROVED, values):
+        if not policy.decide(session, change_id, values):
             raise Refused("policy_not_waiting")
 
 

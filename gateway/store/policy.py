@@ -61,11 +61,27 @@ def move(
     session: Session, change_id: int, to: ChangeState, values: dict[str, Any] | None = None
 ) -> bool:
     """Into a state that may follow; False when another one was faster."""
-    before = [state.value for state, after in FOLLOWS.items() if to in after]
+    before = [state for state, after in FOLLOWS.items() if to in after]
+    return _moved(session, change_id, before, to, values or {})
+
+
+def decide(session: Session, change_id: int, values: dict[str, Any]) -> bool:
+    """The yes to what is proposed; False when it is not any more. Not `move`: what is being applied
+    may become approved again, and a second yes would take it from who applies it."""
+    return _moved(session, change_id, [ChangeState.PROPOSED], ChangeState.APPROVED, values)
+
+
+def _moved(
+    session: Session,
+    change_id: int,
+    before: Sequence[ChangeState],
+    to: ChangeState,
+    values: dict[str, Any],
+) -> bool:
     done = session.execute(
         update(_CHANGE)
-        .where(_CHANGE.c.id == change_id, _CHANGE.c.state.in_(before))
-        .values(state=to.value, **(values or {}))
+        .where(_CHANGE.c.id == change_id, _CHANGE.c.state.in_([one.value for one in before]))
+        .values(state=to.value, **values)
     )
     return bool(getattr(done, "rowcount", 0))
 

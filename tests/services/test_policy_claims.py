@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.core.policy_change import ChangeState, Item, ItemState, Of
+from gateway.errors import Refused
+from gateway.services import policy_decide
 from gateway.testing.policy_site import PolicySite
 
 
@@ -48,4 +50,24 @@ def test_a_late_no_does_not_undo_what_another_has_settled(site):
     site.broker.set_qos = frozen
     assert site.apply(change) is ChangeState.APPLIED
     assert site.items(change) == {"qos:normal": (ItemState.DONE, None)}
+    site.agree()
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_a_second_yes_while_it_is_applied_takes_it_from_nobody(site, second):
+    """Approved again, it could be withdrawn although Slurm has it."""
+    change = site.propose(lower(site, max_wall_minutes=60), second=True)
+    yes = {"viewer": site.bob, "second_approval": second, "begin": site.begin, "now": site.now}
+    policy_decide.decide(change, **yes)
+    write = site.broker.set_qos
+
+    def meanwhile(request):
+        found = write(request)
+        with pytest.raises(Refused, match="policy_not_waiting"):
+            policy_decide.decide(change, **yes)
+        return found
+
+    site.broker.set_qos = meanwhile
+    assert site.apply(change) is ChangeState.APPLIED
+    assert site.change(change).state is ChangeState.APPLIED
     site.agree()
