@@ -80,12 +80,14 @@ KEYS: dict[str, tuple[Way, Who]] = {
     "own_grp_tres": (Way.SHARED, Who.PERSON),
 }
 _GROUP_KEYS = ("grp_tres", "grp_tres_minutes", "grp_jobs", "grp_wall_minutes")
-# The association's limit of another name that a QoS's goes before.
+# The limits of a QoS that have another name than the association's they go before.
 _REPLACES = {
     "max_jobs": "max_jobs_per_user",
     "max_submit_jobs": "max_submit_per_user",
     "own_grp_tres": "grp_tres",
 }
+# Compared with what the jobs of the same key hold together while they run.
+TOGETHER = frozenset({Way.SHARED, Way.SHARED_MINUTES, Way.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +151,14 @@ def caps_of(
     taken = {(cap.key, cap.tres) for cap in own}
     found = [*own]
     for cap in (*_of_person(association), *_of_groups(association, groups)):
-        if (_REPLACES.get(cap.key, cap.key), cap.tres) not in taken:
+        if (qos_key(cap.key), cap.tres) not in taken:
             found.append(cap)
     return tuple(found)
+
+
+def qos_key(key: str) -> str:
+    """The limit of a QoS that goes before this one of an association or a group."""
+    return _REPLACES.get(key, key)
 
 
 def amount(tres: str, shape: Shape) -> int | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway.core import limit_rules as rules
-from gateway.core.caps import KEYS, Way
+from gateway.core.caps import KEYS, TOGETHER, Way
 from gateway.core.impact import (
     ActiveJob,
     Affected,
@@ -24,7 +24,6 @@ from gateway.core.tres import GPU
 
 _MINUTE, _MILLION = 60, 1_000_000
 _TYPED = f"{GPU}:"
-_TOGETHER = frozenset({Way.SHARED, Way.SHARED_MINUTES, Way.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Limit:
         if self.way is Way.SPENT:
             found, doubt = self._by_usage(mine)
             yield from [doubt] if doubt else []
-        elif self.way in _TOGETHER:
+        elif self.way in TOGETHER:
             found = self._together(sized)
         else:
             found = [one for job, size in sized if (one := self._alone(job, size))]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.core.caps import qos_key
 from gateway.core.qos import Change, Field, Kind, Policy, Qos, limit_of
 from gateway.core.reasons import REASONS
 from gateway.core.tres import GPU
@@ -41,8 +42,6 @@ RULES: dict[str, Rule] = {
     "max_wall_minutes": Rule("QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit"),
     "min_tres_per_job": Rule("QOSMin{}"),
 }
-# The field of a QoS that is looked at in place of a group's, where it has another name.
-_IN_PLACE_OF = {"max_jobs": "max_jobs_per_user"}
 # What holds, ends and lets go no job that is there: it counts at submit, for the order in the
 # queue, for money, or is told in a way of its own (QoS lists, preemption).
 QUIET = frozenset(
@@ -106,7 +105,7 @@ def reason(rule: Rule, tres: str | None, *, of_qos: bool) -> str:
 
 def goes_before(key: str, tres: str | None, qos: Qos) -> bool:
     """Whether this QoS has a limit of its own in place of the group's `key`."""
-    return number(qos, _IN_PLACE_OF.get(key, key), tres) is not None
+    return number(qos, qos_key(key), tres) is not None
 
 
 def number(policy: Policy, key: str, tres: str | None) -> int | None:

@@ -6,7 +6,7 @@ What is not known is said to be unknown, never guessed. `facts` are what the las
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gateway.core.caps import Cap, Holder, Way, asked, breaks
+from gateway.core.caps import TOGETHER, Cap, Holder, Way, asked, breaks
 from gateway.core.maintenance import Clash
 from gateway.core.reason_limits import LimitOf, limit_of
 from gateway.core.reasons import reason_key, reason_word
@@ -22,7 +22,6 @@ UNKNOWN = (
     "licences",
     "other_job",  # the one that it depends on
 )
-_SHARED = frozenset({Way.SHARED, Way.SHARED_MINUTES, Way.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def why(job: Job, reason: str | None, facts: Facts) -> Why:
 def _of_limit(cap: Cap, facts: Facts, found: Why) -> Why:
     trial = facts.trial
     taken, wanted = _taken(cap, facts), asked(cap, trial.shape)
-    shared = cap.way in _SHARED and taken is not None
+    shared = cap.way in TOGETHER and taken is not None
     unknown = [] if taken is not None or not _is_counted(cap) else ["usage"]
     unknown += [] if wanted is not None or cap.way is Way.SPENT else ["asked"]
     ends = None
@@ -161,7 +160,7 @@ def _taken(cap: Cap, facts: Facts) -> int | None:
 
 
 def _is_counted(cap: Cap) -> bool:
-    return cap.way in _SHARED or cap.way in {Way.QUEUED, Way.SPENT}
+    return cap.way in TOGETHER or cap.way in {Way.QUEUED, Way.SPENT}
 
 
 def _of_partition(job: Job, named: LimitOf, facts: Facts, found: Why) -> Why:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gateway.core import limit_rules as rules
-from gateway.core.caps import KEYS, Way
+from gateway.core.caps import KEYS, TOGETHER, Way
 from gateway.core.limit_rules import LimitChange
 from gateway.core.policy_change import Item, Of
 from gateway.core.pricing import Preempted, PriceList
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
 
 NO_PRICES = ProposedPrices()
-_TOGETHER = frozenset({Way.SHARED, Way.SHARED_MINUTES, Way.RUNNING})
 # What decays in Slurm, or depends on what waited at each submit, is not replayed.
-_REPLAYED = frozenset({*_TOGETHER, Way.AMOUNT, Way.NODE, Way.MINUTES, Way.WALL, Way.LEAST})
+_REPLAYED = frozenset({*TOGETHER, Way.AMOUNT, Way.NODE, Way.MINUTES, Way.WALL, Way.LEAST})
 _NOTHING = frozenset({"description"})
 _MINUTE = 60
 
@@ -170,7 +169,7 @@ class _Replay:
         outcome = _none(self.runs.size)
         broken = self.runs.breaking(scope, way, number.tres, number.before, number.after)
         outcome.refused[broken] = True
-        if way in _TOGETHER:
+        if way in TOGETHER:
             self._queue(scope, way, number, outcome)
         self._add(item, number, outcome)
 
