@@ -5,6 +5,7 @@ has used least of its part comes first, and all jobs of a group stand before all
 as far as fair share goes.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -58,7 +59,8 @@ def place(group: str, beside: Sequence[Line]) -> Place | None:
     if own is None:
         return None
     order = sorted(beside, key=lambda line: (_behind(line), line.group))
-    placed = tuple((1 + sum(_behind(o) < _behind(line) for o in order), line) for line in order)
+    levels = [_behind(line) for line in order]
+    placed = tuple((1 + bisect_left(levels, _behind(line)), line) for line in order)
     return Place(own, next(at for at, line in placed if line.group == group), placed)
 
 
