@@ -15,6 +15,7 @@ LEAST_EVENTS = 5  # fewer say nothing of the next one
 LEAST_PEOPLE = 5  # behind a number that everybody may see
 ALL_TYPES = ""  # the record of all GPU types together
 _HOUR = 3600
+_ROUNDING = 1e-9  # a share is a product of many fractions: half may be a little more than half
 _95_PERCENT = 1.959964  # of the normal distribution, two-sided
 
 
@@ -137,7 +138,7 @@ def survival(lengths: Iterable[Length], *, least: int = LEAST_EVENTS) -> tuple[S
 def minutes_to(steps: Sequence[Step], preempted: float) -> int | None:
     """Minutes after which this share was preempted, 0.5 for the median; None: it never came so
     far among the runs that were watched."""
-    least = 1 - preempted
+    least = 1 - preempted + _ROUNDING
     return next((one.minutes for one in steps if one.share <= least), None)
 
 

@@ -155,3 +155,12 @@ def test_one_hidden_hour_takes_another_with_it() -> None:
     assert shown is not None
     assert [hour for hour, cell in enumerate(shown.hours) if cell is None] == [3, 7]
     assert shown.at_hour(3) is None
+
+
+@pytest.mark.parametrize("runs", range(8, 61, 4))
+@pytest.mark.parametrize(("share", "of"), [(0.25, 4), (0.5, 2), (0.75, 4)])
+def test_the_minute_of_a_share_is_exact_however_many_runs_there_were(
+    runs: int, share: float, of: int
+) -> None:
+    steps = r.survival([r.Length(minute, 1, 0) for minute in range(1, runs + 1)], least=1)
+    assert r.minutes_to(steps, share) == runs * round(share * of) // of
