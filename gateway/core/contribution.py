@@ -3,7 +3,8 @@
 All of it is whole numbers: amounts are millionths of a kind's unit, weights and scores millionths
 of a point. Time counts in whole days of the site's zone, so that a day has one answer whenever it
 is asked. What decays is worked out with 60 digits and rounded down to a millionth of a point, line
-by line; shares are rounded down to whole ones. More brought, or brought later, never gives less.
+by line; shares are rounded down to whole ones. More brought never gives less; nor does what counts
+once when it was brought later, up to today.
 """
 
 from collections import defaultdict
