@@ -23,6 +23,7 @@ from gateway.core.impact_limits import Limit
 from gateway.core.policy_change import Item, Of
 from gateway.core.qos import Change
 
+_TOLD = frozenset({"qos", "preempts"})  # in a way of their own
 QOS_GONE = "InvalidQOS"  # Slurm's reason for a job whose group may not use its QoS
 
 
@@ -40,6 +41,13 @@ def impact(
                 (fields if isinstance(found, FieldImpact) else unknown).append(found)  # type: ignore[arg-type]
             preemption += _preemption(item, change, queue)
     return Impact(tuple(fields), tuple(unknown), tuple(preemption))
+
+
+def is_judged(item: Item) -> bool:
+    """Whether anything can be said of what it does to jobs."""
+    return any(
+        change.field.key not in rules.QUIET or change.field.key in _TOLD for change in item.changes
+    )
 
 
 def _judged(

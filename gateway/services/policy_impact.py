@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.caps import KEYS, Way
 from gateway.core.impact import Impact, PastUsage, QosLists, Site
-from gateway.core.impact_rules import impact
+from gateway.core.impact_rules import impact, is_judged
 from gateway.core.policy_change import Item, Of
 from gateway.core.qos import GroupPolicy, Qos
 from gateway.core.tres import GPU
@@ -26,18 +26,22 @@ _MINUTE, _DAY = 60, 86_400.0
 _MILLION = 1_000_000
 _SAFE = "safe"
 # The limits that a person's association may have of their own, as the poll reads them.
-_OWN = ("max_jobs", "max_wall_minutes")
+_OWN = frozenset({"max_jobs", "max_wall_minutes"})
 
 
 def preview(items: Sequence[Item], *, read: Begin, now: datetime) -> Impact:
     """The jobs that would wait, be ended, be let go; see core.impact. Asks Slurm nothing."""
+    judged = [item for item in items if is_judged(item)]
+    if not judged:  # the shares of all groups, each night
+        return Impact()
     with read() as session:
-        site = _site(session, items, now=now)
-        names = {of: [item.name for item in items if item.of is of] for of in Of}
+        qos = qos_afterwards(items, snapshot.qos(session))
+        site = _site(session, judged, qos, now=now)
+        names = {of: [item.name for item in judged if item.of is of] for of in Of}
         groups = set().union(*(site.inside[name] for name in names[Of.GROUP]))
-        preempted = (name for item in items for name in _preempted(item))
+        preempted = (name for item in judged for name in _preempted(item))
         jobs = active_jobs.open_jobs(session, qos={*names[Of.QOS], *preempted}, groups=groups)
-    return impact(items, jobs, site=site, now=now)
+    return impact(judged, jobs, site=site, now=now)
 
 
 def inside(accounts: Sequence[Account], group: str) -> frozenset[str]:
@@ -70,10 +74,11 @@ def qos_afterwards(items: Iterable[Item], known: Iterable[Qos]) -> dict[str, Qos
     return {qos.name: qos for qos in known} | changed
 
 
-def _site(session: "Session", items: Sequence[Item], *, now: datetime) -> Site:
+def _site(
+    session: "Session", items: Sequence[Item], qos: Mapping[str, Qos], *, now: datetime
+) -> Site:
     facts = accounting_facts.get(session)
     accounts = snapshot.accounts(session)
-    qos = qos_afterwards(items, snapshot.qos(session))
     groups = {item.name: inside(accounts, item.name) for item in items if item.of is Of.GROUP}
     standing = frozenset(item.object for item in items if _stands(item, facts))
     usage = {}
@@ -114,12 +119,13 @@ def _own_limits(
     """People whose association says something else than what their group gives it."""
     found = {}
     for item in items:
-        if not isinstance(item.before, GroupPolicy):
+        keys = {change.field.key for change in item.changes} & _OWN
+        if item.of is Of.QOS or not keys:
             continue
         people = [
             one for name in groups[item.name] for one in snapshot.associations_in(session, name)
         ]
-        for key in _OWN:
+        for key in keys:
             given = _given(item.name, key, accounts)
             found[item.name, key] = frozenset(
                 (one.account, one.user) for one in people if getattr(one, key) != given

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from gateway.core.impact import Doubt, Effect
+from gateway.core.impact import Doubt, Effect, Impact
 from gateway.core.policy_change import Item
 from gateway.core.qos import GroupPolicy, Qos, tres
 from gateway.services.policy_impact import preview
@@ -159,3 +159,14 @@ def test_preemption_names_who_runs_there(begin, read):
         *("normal", "spot"),
         *(1, 8, 1),
     )
+
+
+def test_what_moves_no_job_reads_none(begin, read):
+    """The shares of all groups each night: a page of them must not wait for every open job."""
+
+    def nothing():
+        raise AssertionError("read")
+
+    group, level = GroupPolicy(name="nlp"), Qos(name="normal")
+    items = [Item(group, replace(group, shares=7)), Item(level, replace(level, priority=7))]
+    assert preview(items, read=nothing, now=b.NOW) == Impact()
