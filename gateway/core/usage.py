@@ -3,6 +3,7 @@
 Times of ends are what time limits promise: a job may end sooner, and none ends later.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -122,10 +123,11 @@ def freed(
     taken = _sum(cap, jobs, now)
     if taken is None or taken + wanted <= cap.limit or wanted > cap.limit:
         return None
-    shared_nodes, left = cap.tres == NODE, taken
+    shared, left = Counter(name for one in jobs for name in one.nodes), taken
     for gone, one in enumerate(jobs, start=1):
-        if shared_nodes:
-            left = _sum(cap, jobs[gone:], now) or 0
+        if cap.tres == NODE and cap.way is Way.SHARED:
+            shared.subtract(one.nodes)
+            left -= sum(not shared[name] for name in one.nodes)
         else:
             left -= _amount(cap, one, now) or 0
         if left + wanted <= cap.limit and one.ends is not None:
@@ -146,7 +148,8 @@ def room_at(
 
     A job's cards lie evenly on its nodes, as the portal's own do."""
     free = {node.name: node for node in nodes}
-    if nodes_that_fit(shape, nodes) >= shape.nodes:
+    fitting = {node.name for node in nodes if _takes(shape, node)}
+    if len(fitting) >= shape.nodes:
         return None
     gone: list[Running] = []
     for one in _by_end([job for job in running if job.nodes & free.keys()]):
@@ -157,7 +160,9 @@ def room_at(
             free[name] = replace(
                 node, gpus=node.gpus + one.gpus // parts, cpus=node.cpus + one.cpus // parts
             )
-        if nodes_that_fit(shape, free.values()) >= shape.nodes and one.ends is not None:
+            if _takes(shape, free[name]):
+                fitting.add(name)
+        if len(fitting) >= shape.nodes and one.ends is not None:
             cards = Cap(Holder.PARTITION, "", "grp_tres", GPU, 0)
             refs, others = _refs(cards, gone, now)
             return Freed(max(one.ends, now), sum(job.gpus for job in gone), refs, others)

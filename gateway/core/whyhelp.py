@@ -1,8 +1,10 @@
 """What would help a job that waits, each tried against the limits and what runs now."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 from gateway.core.caps import Cap, Holder, Shape, Way, breaks
 from gateway.core.usage import FreeNode, Running, Whose, nodes_that_fit, used
@@ -48,7 +50,7 @@ class Choice:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trial:
     """All that a proposal is tried against. `qos` are the owner's in this partition by name;
     `partitions` are others of theirs that are open and can hold the job as it is."""
@@ -71,7 +73,7 @@ class Trial:
     def taken(self, cap: Cap) -> int | None:
         """What running jobs take of it, in its unit; None: not known."""
         if cap not in self.counted:
-            self.counted[cap] = used(cap, self.whose, self.running, self.now)
+            self.counted[cap] = used(cap, self.whose, self._near(cap), self.now)
         return self.counted[cap]
 
     def holds(self, shape: Shape, caps: Sequence[Cap] | None = None) -> bool:
@@ -84,6 +86,27 @@ class Trial:
 
     def has_room(self, shape: Shape) -> bool:
         return nodes_that_fit(shape, self.nodes) >= shape.nodes
+
+    def _near(self, cap: Cap) -> Iterable[Running]:
+        """Those of its QoS or groups: dozens of limits are not each held against every job."""
+        if cap.holder is Holder.QOS:
+            return self._by_qos.get(cap.name.casefold(), ())
+        groups = cap.accounts or {cap.name}
+        return [one for group in groups for one in self._by_group.get(group, ())]
+
+    @cached_property
+    def _by_qos(self) -> Mapping[str, list[Running]]:
+        found: dict[str, list[Running]] = defaultdict(list)
+        for one in self.running:
+            found[one.qos.casefold()].append(one)
+        return found
+
+    @cached_property
+    def _by_group(self) -> Mapping[str, list[Running]]:
+        found: dict[str, list[Running]] = defaultdict(list)
+        for one in self.running:
+            found[one.group].append(one)
+        return found
 
 
 def for_limit(cap: Cap, trial: Trial) -> tuple[Help, ...]:
