@@ -11,10 +11,12 @@ from sqlalchemy.orm import Session, aliased
 
 from gateway.core.contribution import Entry, Rules
 from gateway.core.ledger import EntryKind
+from gateway.core.policy_change import Source
 from gateway.core.pots import PotKind
 from gateway.store import contribution_models as cm
 from gateway.store import money_models as mm
 from gateway.store.models import Person, table_of
+from gateway.store.policy_models import PolicyChange
 from gateway.store.upsert import insert_if_new
 from gateway.wire import codec
 
@@ -216,12 +218,9 @@ def runs(session: Session, *, limit: int = 20) -> list[Run]:
 
 
 def last_change(session: Session) -> int | None:
-    """The change of the newest run that made one."""
-    return session.scalar(
-        select(func.max(cm.ContributionRun.change_id)).where(
-            cm.ContributionRun.change_id.is_not(None)
-        )
-    )
+    """The newest that a run proposed, also one that was killed before it could note it."""
+    newest = select(func.max(PolicyChange.id))
+    return session.scalar(newest.where(PolicyChange.source == Source.CONTRIBUTION.value))
 
 
 _LINE = cm.ContributionLine

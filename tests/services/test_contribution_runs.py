@@ -234,6 +234,23 @@ def test_killed_in_the_middle_it_proposes_once(
         assert len(changes.changes(session)) == 1
 
 
+def test_what_a_killed_run_left_waiting_gives_way_to_the_next_night(
+    begin: Begin, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_rules(begin, broker, replace(RULES, automatic=False))
+    bring(begin, broker, 100)
+    with monkeypatch.context() as patched:
+        patched.setattr(rows, "end_run", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            night(begin, broker)
+    broker.advance(86400)
+    bring(begin, broker, 100)
+    run = night(begin, broker)
+    assert run is not None
+    assert run.change_id == 2
+    assert state(begin, 1) is ChangeState.WITHDRAWN
+
+
 def _dies(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
