@@ -22,7 +22,6 @@ class QosUse:
     running: int
     pending: int
     gpus: int
-    people: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ class UseRow:
 
 
 def by_qos(session: Session) -> dict[str | None, QosUse]:
-    people = func.count(Job.user.distinct())
-    query = select(Job.qos, *_jobs(), _used(Job.gpus), people).where(Job.active).group_by(Job.qos)
+    query = select(Job.qos, *_jobs(), _used(Job.gpus)).where(Job.active).group_by(Job.qos)
     return {row[0]: QosUse(*row) for row in session.execute(query)}
 
 

@@ -20,7 +20,7 @@ _PLAIN = frozenset(
     }
 )
 _SCOPES = (Scope.ALL, Scope.GROUP, Scope.PERSON, Scope.JOB)
-_UNUSED = QosUse(None, 0, 0, 0, 0)
+_UNUSED = QosUse(None, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
