@@ -31,7 +31,7 @@ class ReservationNow(Base):
 
 
 class FairShareNow(Base):
-    """The lines of sshare as the last poll saw them; replaced whole."""
+    """The lines of sshare that are of accounts, as the last poll saw them; replaced whole."""
 
     __tablename__ = "fair_share_now"
 

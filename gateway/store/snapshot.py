@@ -91,6 +91,7 @@ def reservations(session: Session) -> tuple[p.Reservation, ...]:
 
 
 def fair_shares(session: Session) -> tuple[p.FairShare, ...]:
+    """Of accounts. What people's own lines say is in the points of their jobs."""
     return _read(session, _FAIR_SHARES, p.FairShare)
 
 
@@ -150,7 +151,7 @@ def replace_policy(
 
 def _replace_fair_shares(session: Session, found: tuple[p.FairShare, ...]) -> None:
     session.execute(delete(FairShareNow))
-    rows = [{"account": one.account, "facts": codec.dump(one)} for one in found]
+    rows = [{"account": one.account, "facts": codec.dump(one)} for one in found if one.user is None]
     for part in chunks(rows):
         session.execute(insert(FairShareNow), part)
 

@@ -46,13 +46,14 @@ def test_nobody_who_waits_is_an_answer_and_slurm_away_is_none(begin: Begin) -> N
         assert snapshot.priority_of(session, 12) == ()
 
 
-def test_shares_and_reservations_are_replaced_whole(begin: Begin) -> None:
+def test_shares_of_accounts_and_reservations_are_replaced_whole(begin: Begin) -> None:
     broker = FakeBroker()
-    share = p.FairShare("nlp", "nlp-1", None, None, 0.25, 600, 0.5, 0.75, None)
+    share = p.FairShare("nlp", None, None, 7, 0.25, 600, 0.5, None, None)
+    own = p.FairShare("nlp", "nlp-1", None, None, 0.25, 600, 0.5, 0.75, None)
     window = p.Reservation(
         "maint", NOW, NOW + timedelta(hours=1), ("a100-1",), None, ("MAINT",), ("root",), ()
     )
-    broker.policy.fair_share, broker.policy.reservations = (share,), (window,)
+    broker.policy.fair_share, broker.policy.reservations = (share, own), (window,)
     for _ in range(2):
         poll.poll_policy(begin=begin, broker=broker, now=NOW)
         poll.poll_cluster(begin=begin, broker=broker, now=NOW)

@@ -137,6 +137,12 @@ def changes(
     return tuple(_lines(session, query))
 
 
+def lines(session: Session, ids: Collection[int]) -> dict[int, ChangeLine]:
+    """Of these changes, by id, without their objects."""
+    found = _lines(session, _changes().where(pm.PolicyChange.id.in_(ids)))
+    return {one.id: one for one in found}
+
+
 def by_key(session: Session, key: str) -> int | None:
     return session.scalar(select(pm.PolicyChange.id).where(pm.PolicyChange.key == key))
 

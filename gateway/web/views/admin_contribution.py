@@ -103,14 +103,9 @@ def _page(form: AutomaticForm | None = None) -> str:
         held = rows.version(session)
         rules = held.rules if held else Rules()
         found = _preview(session, rules)
-        runs = [
-            RunLine(
-                one,
-                changes.change(session, one.change_id) if one.change_id is not None else None,
-                one.key.startswith("night:"),
-            )
-            for one in rows.runs(session)
-        ]
+        ran = rows.runs(session)
+        made = changes.lines(session, {one.change_id for one in ran if one.change_id is not None})
+    runs = [RunLine(one, made.get(one.change_id or 0), one.key.startswith("night:")) for one in ran]
     return render_template(
         "pages/contribution.html",
         page=found,

@@ -9,7 +9,7 @@ from gateway.core.contribution import Counted, Entry, Formula, Kind, Part, Resul
 from gateway.core.contribution import part as part_of
 from gateway.services.contribution import Preview
 from gateway.store.contribution import LineRow, Run
-from gateway.store.queries.policy_changes import ChangeRow
+from gateway.store.queries.policy_changes import ChangeLine
 from gateway.web.contribution_forms import typed
 from gateway.web.contribution_texts import UNTOUCHED
 from gateway.web.csvtext import csv_row
@@ -64,7 +64,7 @@ class BookLine:
 @dataclass(frozen=True, slots=True)
 class RunLine:
     run: Run
-    change: ChangeRow | None
+    change: ChangeLine | None
     nightly: bool
 
 

@@ -109,7 +109,6 @@ def _beside(session: "Session", group: str, accounts: dict[str, Account]) -> lis
     return [
         Line(one.account, one.norm_shares, one.effective_usage, one.level)
         for one in snapshot.fair_shares(session)
-        if one.user is None
         if one.account in accounts and accounts[one.account].parent == own.parent
     ]
 
