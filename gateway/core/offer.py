@@ -6,7 +6,7 @@ regard to it; partition names are exact.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gateway.core.caps import Cap, Level, caps_of
@@ -133,14 +133,16 @@ def build_offer(
     nodes: "Sequence[m.Node]",
     *,
     accounts: "Sequence[p.Account]" = (),
+    retired: frozenset[str] = frozenset(),
 ) -> Offer:
-    """The offer from what Slurm said last. Others' associations are left out."""
+    """The offer from what Slurm said last. Others' associations are left out, and `retired` QoS:
+    a person's own list in Slurm may still have one when all groups have let go of it."""
     by_account: dict[str, list[m.Association]] = defaultdict(list)
     for association in associations:
         if association.user.casefold() == user.casefold():
             by_account[association.account.casefold()].append(association)
     groups = [
-        _group(found, partitions, qos, nodes, levels_of(name, accounts))
+        _group(_without(found, retired), partitions, qos, nodes, levels_of(name, accounts))
         for name, found in by_account.items()
     ]
     return Offer(user, tuple(sorted(groups, key=lambda g: (not g.is_default, g.name))))
@@ -189,6 +191,15 @@ def _group(
         leads=any(a.is_coordinator for a in associations),
         partitions=tuple(sorted(choices, key=lambda p: (not p.is_default, p.name))),
     )
+
+
+def _without(associations: "list[m.Association]", retired: frozenset[str]) -> "list[m.Association]":
+    if not retired:
+        return associations
+    return [
+        replace(one, qos=tuple(name for name in one.qos if name.casefold() not in retired))
+        for one in associations
+    ]
 
 
 def _association_for(associations: "list[m.Association]", partition: str) -> "m.Association | None":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gateway.core.access import Viewer
 from gateway.core.policy import Offer, build_offer
 from gateway.store import memberships, prices, snapshot, training
+from gateway.store.queries.policy_changes import retired
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def offer_in(session: "Session", viewer: Viewer) -> Offer:
         snapshot.qos(session),
         snapshot.nodes(session),
         accounts=snapshot.accounts(session),
+        retired=retired(session),
     )
     rules = training.on_stall(session, [group.name for group in found.groups])
     leaving = memberships.leaving(session, viewer.unix_user)

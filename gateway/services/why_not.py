@@ -21,6 +21,7 @@ from gateway.core.whyhelp import Choice, Trial
 from gateway.core.whynot import Facts, Job, Out, Why, why
 from gateway.store import snapshot
 from gateway.store.queries import gates, waiting
+from gateway.store.queries.policy_changes import retired
 from gateway.wire import messages as m
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _trial(
         levels,
         nodes,
         accounts=accounts,
+        retired=retired(session) - {(job.qos or "").casefold()},  # what it is in limits it still
     )
     group = offer.find_group(job.group)
     place = group.find_partition(job.partition) if group else None

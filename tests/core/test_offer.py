@@ -135,3 +135,15 @@ def test_a_qos_may_lift_the_partitions_node_limit():
     lifting = b.qos(flags=("PartitionMaxNodes",))
     offer = build((b.association(),), partitions=(b.partition(max_nodes=1),), qos=(lifting,))
     assert offer.groups[0].partitions[0].qos[0].limits.max_nodes is None
+
+
+def test_what_is_retired_is_not_offered_although_a_persons_own_list_has_it():
+    found = build_offer(
+        "member",
+        (b.association(),),
+        (b.partition(),),
+        (b.qos(), b.qos("spot")),
+        (),
+        retired=frozenset({"spot"}),
+    )
+    assert names(found) == {"nlp": {"a100": ["normal"]}}

@@ -9,7 +9,9 @@ import pytest
 from gateway.core.policy_change import ChangeState, Item, ItemState, Of, Source
 from gateway.core.qos import Qos, TresLimit, tres
 from gateway.errors import NotFound, Refused
-from gateway.services import policy_changes, policy_history, policy_retire
+from gateway.services import policy_changes, policy_history, policy_retire, poll
+from gateway.services.offer import offer
+from gateway.testing import builders
 from gateway.testing.policy_site import PolicySite
 
 DONE = (ItemState.DONE, None)
@@ -369,6 +371,17 @@ def test_undo_says_no_where_it_would_overwrite_or_do_nothing(site):
         policy_history.undo(Of.QOS, "normal", 77, begin=site.begin)
     with pytest.raises(NotFound):
         policy_history.undo_change(77, begin=site.begin)
+
+
+def test_what_is_retired_is_not_offered_to_one_whose_own_list_has_it(site):
+    """Slurm lets go of it where the group's list is inherited, and nowhere else."""
+    site.apply(site.propose(*policy_retire.retire("spot", replacement=None, begin=site.begin)))
+    theirs = tuple(replace(one, qos=("normal", "spot")) for one in site.broker.associations())
+    site.broker.associations = lambda: theirs
+    poll.poll_cluster(begin=site.begin, broker=site.broker, now=site.now)
+    site.poll()
+    found = offer(builders.viewer("nlp-1"), begin=site.begin)
+    assert {q.name for g in found.groups for p in g.partitions for q in p.qos} == {"normal"}
 
 
 def test_retire_takes_it_from_all_groups_and_can_be_taken_back(site):
