@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Limits:
     """The effective ones of this group, partition and QoS together. None: no limit.
 
-    `max_minutes_by` says whose cap it is: partition, qos or group.
+    `max_minutes_by` says whose cap it is: partition, qos or group. `sources` are what `caps` are
+    read from when they are asked: of dozens of QoS in an offer one is chosen.
     """
 
     max_minutes: int | None
@@ -31,7 +32,12 @@ class Limits:
     max_gpus_per_group: int | None
     max_jobs: int | None
     max_submit_jobs: int | None
-    caps: tuple[Cap, ...] = ()  # every limit of the QoS and the group, these among them
+    sources: "tuple[m.Qos, m.Association, tuple[Level, ...]] | None" = None
+
+    @property
+    def caps(self) -> tuple[Cap, ...]:
+        """Every limit of the QoS and the group, these among them."""
+        return caps_of(*self.sources) if self.sources else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +147,9 @@ def build_offer(
     for association in associations:
         if association.user.casefold() == user.casefold():
             by_account[association.account.casefold()].append(association)
+    levels = _levels(by_account, accounts)
     groups = [
-        _group(_without(found, retired), partitions, qos, nodes, levels_of(name, accounts))
+        _group(_without(found, retired), partitions, qos, nodes, levels[name])
         for name, found in by_account.items()
     ]
     return Offer(user, tuple(sorted(groups, key=lambda g: (not g.is_default, g.name))))
@@ -150,16 +157,23 @@ def build_offer(
 
 def levels_of(group: str, accounts: "Iterable[p.Account]") -> tuple[Level, ...]:
     """The group, then those above it, each with all the accounts whose use counts there."""
+    return _levels([group], accounts)[group]
+
+
+def _levels(groups: Iterable[str], accounts: "Iterable[p.Account]") -> dict[str, tuple[Level, ...]]:
     by_name = {one.policy.name: one for one in accounts}
-    below: dict[str, set[str]] = {name: {name} for name in by_name}
+    up = {group: (group, *_above(group, by_name)) for group in groups if group in by_name}
+    below = {name: {name} for names in up.values() for name in names}
     for name in by_name:
         for above in _above(name, by_name):
-            below[above].add(name)
-    found = by_name.get(group)
-    if found is None:
-        return ()
-    names = (group, *_above(group, by_name))
-    return tuple(Level(by_name[name].policy, frozenset(below[name])) for name in names)
+            if above in below:
+                below[above].add(name)
+    return {
+        group: tuple(
+            Level(by_name[name].policy, frozenset(below[name])) for name in up.get(group, ())
+        )
+        for group in groups
+    }
 
 
 def _above(name: str, by_name: "dict[str, p.Account]") -> list[str]:
@@ -275,7 +289,7 @@ def _limits(
         max_gpus_per_group=_least(level.max_gpus_per_group, association.group_max_gpus),
         max_jobs=_first(level.max_jobs_per_user, association.max_jobs),
         max_submit_jobs=_first(level.max_submit_per_user, association.max_submit_jobs),
-        caps=caps_of(level, association, levels),
+        sources=(level, association, levels),
     )
 
 
