@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gateway.core.qos import Change, GroupPolicy, Policy, Qos, changes
+from gateway.core.qos import Change, GroupPolicy, Policy, Qos, changes, value
 from gateway.core.qos_checks import as_kept
 
 
@@ -161,6 +161,12 @@ def with_shares(policy: Policy, other: Policy) -> Policy:
     if isinstance(policy, Qos) or isinstance(other, Qos):
         return other
     return replace(policy, shares=other.shares)
+
+
+def changed(item: Item, policy: Policy, other: Policy) -> Policy:
+    """`policy` with what the item changes as `other` has it."""
+    fields = {one.field.key: value(other, one.field) for one in item.changes}
+    return replace(policy, **fields)  # type: ignore[arg-type]
 
 
 def outcome(states: Iterable[ItemState]) -> ChangeState:

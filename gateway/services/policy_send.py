@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
-from gateway.core.policy_change import Item, ItemState, Of, Reading, reading, with_shares
+from gateway.core.policy_change import Item, ItemState, Of, Reading, changed, reading
 from gateway.core.qos import GroupPolicy, Policy, Qos
 from gateway.errors import BrokerRefused, BrokerUnreachable
 from gateway.store import policy
@@ -186,10 +186,10 @@ class Sender:
         if not policy.settle_item(session, row.id, state, at=at, code=code, found=found):
             return
         before = item.before
-        if item.only_shares and (newest := rows.versions(session, item.of, item.name, limit=1)):
-            # The rest was neither sent nor compared: it is as the newest version says.
-            before = with_shares(newest[0].policy or found, before or found)
-            found = with_shares(before, found)
+        newest = rows.versions(session, item.of, item.name, limit=1)
+        if before is not None and newest and (said := newest[0].policy) is not None:
+            # The rest is as that version says: what else Slurm has stays drift.
+            before, found = changed(item, said, before), changed(item, said, found)
         policy.add_version(
             session,
             item.of,

@@ -7,7 +7,7 @@ import pytest
 from gateway.core.policy_change import ChangeState, Item, Of, Source
 from gateway.core.qos import GroupPolicy, Qos
 from gateway.errors import Refused
-from gateway.services import policy_apply, policy_drift, poll
+from gateway.services import policy_apply, policy_drift, policy_retire, poll
 from gateway.services.policy_drift import How
 from gateway.testing.policy_site import PolicySite
 from gateway.wire import policy as p
@@ -195,3 +195,34 @@ def test_without_a_poll_nothing_is_said(begin):
     with begin() as session:
         assert policy_drift.find(session) == ()
     assert policy_drift.look(begin=begin, read=begin, now=None) == 0
+
+
+def test_a_change_of_something_else_takes_no_drift_over(site):
+    behind(site, max_jobs_per_user=3)
+    site.poll()
+    before = site.qos()
+    assert before.max_jobs_per_user == 3
+    assert site.apply(site.propose(Item(before, replace(before, priority=77)))) is (
+        ChangeState.APPLIED
+    )
+    assert site.in_slurm(Of.QOS, "normal") == replace(before, priority=77)
+    assert site.poll() == 1
+    (still,) = site.drift()["qos:normal"].changes
+    assert (still.field.key, still.before, still.after) == ("max_jobs_per_user", None, 3)
+    first, second = site.versions(Of.QOS, "normal")
+    assert (second.before, second.policy) == (first.policy, replace(first.policy, priority=77))
+    site.apply(restore(site, "normal"))
+    site.poll()
+    assert site.drift() == {}
+    site.agree()
+
+
+def test_retiring_takes_no_drift_over(site):
+    before = site.qos("spot")
+    site.apply(site.propose(*policy_retire.retire("spot", replacement=None, begin=site.begin)))
+    behind(site, "spot", priority=3)
+    site.poll()
+    back = policy_retire.bring_back("spot", begin=site.begin)
+    assert site.apply(site.propose(*back)) is ChangeState.APPLIED
+    assert site.poll() == 1
+    assert site.drift()["qos:spot"].ours == before
