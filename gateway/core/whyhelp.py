@@ -213,25 +213,24 @@ def _shorter(trial: Trial) -> Iterator[Help]:
         yield Help("shorter", minutes=low)
 
 
-def _others(trial: Trial) -> Iterator[tuple[str, Choice]]:
-    minutes = trial.shape.minutes
-    for name, choice in trial.qos.items():
-        longest = choice.max_minutes
-        in_time = longest is None or (minutes is not None and minutes <= longest)
-        if name != trial.own_qos and in_time and trial.holds(trial.shape, choice.caps):
-            yield name, choice
+def _takes(choice: Choice, trial: Trial) -> bool:
+    """Whether no limit of this QoS stops the job as it is."""
+    longest, minutes = choice.max_minutes, trial.shape.minutes
+    in_time = longest is None or (minutes is not None and minutes <= longest)
+    return in_time and trial.holds(trial.shape, choice.caps)
 
 
 def _other_qos(trial: Trial) -> Iterator[Help]:
     room = trial.has_room(trial.shape)
-    for name, _ in _others(trial):
-        yield Help("other_qos", name=name, free_now=room)
+    for name, choice in trial.qos.items():
+        if name != trial.own_qos and _takes(choice, trial):
+            yield Help("other_qos", name=name, free_now=room)
 
 
 def _higher_qos(trial: Trial) -> Iterator[Help]:
     own = trial.qos.get(trial.own_qos)
-    for name, choice in _others(trial):
-        if own is not None and choice.priority > own.priority:
+    for name, choice in trial.qos.items():
+        if own is not None and choice.priority > own.priority and _takes(choice, trial):
             yield Help("higher_qos", name=name)
 
 

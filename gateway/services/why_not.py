@@ -69,9 +69,11 @@ def _trial(
 ) -> Trial:
     """The limits as the job's owner has them, whoever reads."""
     accounts, levels = snapshot.accounts(session), snapshot.qos(session)
+    own_group = job.group.casefold()
+    associations = snapshot.associations_of(session, job.user)
     offer = build_offer(
         job.user,
-        snapshot.associations_of(session, job.user),
+        [one for one in associations if one.account.casefold() == own_group],
         snapshot.partitions(session),
         levels,
         nodes,
