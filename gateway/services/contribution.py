@@ -70,7 +70,6 @@ def compute(
     an earlier run proposed and nobody has begun is withdrawn, unless it is the same.
     Refused: contribution_not_set_up, contribution_still_applying, and what `propose` refuses.
     """
-    change_key = f"contribution:{key}"
     with begin() as session:
         held = book.version(session)
         if held is None:
@@ -80,22 +79,15 @@ def compute(
             return run
         found = preview(session, held.rules, now=now, zone=zone)
         items = [Item(one.before, one.after) for one in found.changed]
-        change_id = changes.by_key(session, change_key)
     try:
-        if change_id is None:
-            with begin() as session:
-                change_id = _make_way(session, items, second_approval=second_approval, now=now)
-        if change_id is None and items:
-            change_id = propose(
-                items,
-                viewer=viewer,
-                reason="",
-                source=Source.CONTRIBUTION,
-                second_approval=second_approval,
-                key=change_key,
-                begin=begin,
-                now=now,
-            )
+        change_id = _proposed(
+            items,
+            f"contribution:{key}",
+            viewer=viewer,
+            second_approval=second_approval,
+            begin=begin,
+            now=now,
+        )
     except Refused as refusal:
         with begin() as session:
             book.fail_run(session, run.id, refusal.code)
@@ -160,6 +152,34 @@ def _opened(
         version=held.number,
         now=now,
         person_id=viewer.person_id if viewer else None,
+    )
+
+
+def _proposed(
+    items: list[Item],
+    key: str,
+    *,
+    viewer: Viewer | None,
+    second_approval: bool,
+    begin: Begin,
+    now: datetime,
+) -> int | None:
+    """The change that says so; None where nothing differs."""
+    with begin() as session:
+        there = changes.by_key(session, key)
+        if there is None:
+            there = _make_way(session, items, second_approval=second_approval, now=now)
+    if there is not None or not items:
+        return there
+    return propose(
+        items,
+        viewer=viewer,
+        reason="",
+        source=Source.CONTRIBUTION,
+        second_approval=second_approval,
+        key=key,
+        begin=begin,
+        now=now,
     )
 
 

@@ -132,9 +132,7 @@ def advise(
         prices = _prices(session, asked.gpu_type, qos, normal, now)
     found = behind(site, asked.gpu_type, qos)
     wait = found.requeue_wait if found else None
-    minutes = asked.wait_minutes
-    if minutes is None:
-        minutes = (rules.ASSUMED_WAIT if wait is None else wait) / 60
+    assumed = rules.ASSUMED_WAIT if wait is None else wait
     mean = rules.between(asked.between_hours, found.rate if found else None, _runs(found))
     work = rules.work(
         hours=asked.hours,
@@ -142,7 +140,7 @@ def advise(
         interval_minutes=60.0 if asked.interval_minutes is None else asked.interval_minutes,
         save_minutes=asked.save_minutes,
         restart_minutes=asked.restart_minutes,
-        wait_minutes=minutes,
+        wait_minutes=assumed / 60 if asked.wait_minutes is None else asked.wait_minutes,
     )
     if asked.interval_minutes is None:
         best = rules.best_interval(work.save, mean.seconds, work.seconds)
