@@ -4,6 +4,7 @@ Jobs of a limit's key are taken as Slurm takes them: by priority, those that can
 over. A pending array is judged by its next task.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -19,7 +20,7 @@ from gateway.core.impact import (
     Site,
     Unknown,
 )
-from gateway.core.impact_limits import Limit
+from gateway.core.impact_limits import Limit, inside
 from gateway.core.policy_change import Item, Of
 from gateway.core.qos import Change
 
@@ -35,12 +36,32 @@ def impact(
     fields: list[FieldImpact] = []
     unknown: list[Unknown] = []
     preemption: list[Preemption] = []
-    for item in items:
+    meant = _meant(items, queue, site)
+    for item, own in zip(items, meant, strict=True):
         for change in item.changes:
-            for found in _judged(item, change, queue, site, now):
+            for found in _judged(item, change, own, site, now):
                 (fields if isinstance(found, FieldImpact) else unknown).append(found)  # type: ignore[arg-type]
             preemption += _preemption(item, change, queue)
     return Impact(tuple(fields), tuple(unknown), tuple(preemption))
+
+
+def _meant(
+    items: Sequence[Item], queue: Sequence[ActiveJob], site: Site
+) -> Iterator[Sequence[ActiveJob]]:
+    """The jobs that each item speaks of, in their order: not every job is held against all."""
+    by_qos: dict[str, list[ActiveJob]] = defaultdict(list)
+    by_group: dict[str, list[ActiveJob]] = defaultdict(list)
+    for job in queue:
+        by_qos[job.qos].append(job)
+        by_group[job.group].append(job)
+    for item in items:
+        groups = inside(site, item.name)
+        if item.of is Of.QOS:
+            yield by_qos[item.name]
+        elif len(groups) == 1:
+            yield by_group[next(iter(groups))]
+        else:
+            yield [job for job in queue if job.group in groups]
 
 
 def is_judged(item: Item) -> bool:
