@@ -10,6 +10,8 @@ from gateway.core.states import JobState
 from gateway.store.models import Job
 
 _RUNS = Job.state.in_([state.value for state in JobState if state.is_active])
+# Slurm has given back what a job held that is completing.
+_OPEN = Job.active & (Job.state != JobState.COMPLETING.value)
 # A pending array is one record that stands for its tasks.
 _STANDS_FOR = case((Job.array_task.is_(None), func.coalesce(Job.array_tasks, 1)), else_=1)
 
@@ -41,7 +43,7 @@ class UseRow:
 
 
 def by_qos(session: Session) -> dict[str | None, QosUse]:
-    query = select(Job.qos, *_jobs(), _used(Job.gpus)).where(Job.active).group_by(Job.qos)
+    query = select(Job.qos, *_jobs(), _used(Job.gpus)).where(_OPEN).group_by(Job.qos)
     return {row[0]: QosUse(*row) for row in session.execute(query)}
 
 
@@ -56,7 +58,7 @@ def of_group(session: Session, name: str) -> list[UseRow]:
 def _rows(session: Session, whose: ColumnElement[bool]) -> list[UseRow]:
     key = (Job.group, Job.user, Job.qos, Job.gpu_type)
     columns: list[Any] = [*key, *_jobs(), *map(_used, (Job.gpus, Job.cpus, Job.nodes))]
-    query = select(*columns).where(Job.active, whose).group_by(*key).order_by(*key)
+    query = select(*columns).where(_OPEN, whose).group_by(*key).order_by(*key)
     return [UseRow(*row) for row in session.execute(query)]
 
 
