@@ -83,11 +83,13 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """`key` is of core.reasons, `word` Slurm's own. `users` share what the limit counts; `freed`
-    says when there is enough for the job, of the limit or else of the partition's nodes."""
+    """`key` is of core.reasons, `word` Slurm's own. `never`: the limit does not allow such a job
+    even when nothing else runs. `users` share what the limit counts; `freed` says when there is
+    enough for the job, of the limit or else of the partition's nodes."""
 
     key: str
     word: str
+    never: bool = False
     use: Use | None = None
     users: tuple[Users, ...] = ()
     freed: Freed | None = None
@@ -130,6 +132,7 @@ def _of_limit(cap: Cap, facts: Facts, found: Why) -> Why:
         unknown += ["end"] if late else []
     return replace(
         found,
+        never=breaks(cap, trial.shape),
         use=Use(cap.holder, cap.name, cap.key, cap.tres, cap.limit, taken, wanted),
         users=users(cap, trial.whose, trial.running, trial.now) if shared else (),
         freed=ends,
@@ -178,6 +181,8 @@ def _of_partition(job: Job, named: LimitOf, facts: Facts, found: Why) -> Why:
 def _without_limit(found: Why, facts: Facts) -> Why:
     fits = facts.clash.fits_minutes if facts.clash else None
     found = replace(found, helps=for_key(found.key, facts.trial, fits_minutes=fits))
+    if facts.clash is not None:  # nodes that are kept for something else: no QoS stands before that
+        found = replace(found, helps=tuple(one for one in found.helps if one.code == "shorter"))
     match found.key:
         case "priority" | "resources" | "nodes_unavailable" | "none":
             return _of_nodes(found, facts)

@@ -105,6 +105,26 @@ def test_a_limit_of_one_person():
     )
 
 
+@pytest.mark.parametrize(("limit", "never"), [(7, True), (8, False)])
+def test_a_job_beyond_its_limit_can_never_start(limit, never):
+    facts = Facts(trial(cap("max_tres_per_user", limit), running=(running(1),)))
+    assert why(JOB, "QOSMaxGRESPerUser", facts).never is never
+
+
+def test_before_a_reservation_no_other_qos_helps():
+    clash = Clash(
+        "maint",
+        NOW + timedelta(hours=2),
+        NOW + timedelta(hours=6),
+        is_maintenance=True,
+        fits_minutes=100,
+    )
+    urgent = Choice((), None, 1000)
+    facts = Facts(trial(qos={"urgent": urgent}), clash=clash)
+    found = why(JOB, "ReqNodeNotAvail, Reserved for maintenance", facts)
+    assert found.helps == (Help("shorter", minutes=100),)
+
+
 def test_only_as_many_jobs_must_end_as_are_enough_the_first_first():
     jobs = tuple(running(n, gpus=2, hours=n) for n in (3, 1, 2))
     facts = Facts(trial(cap("max_tres_per_user", 10), running=jobs))

@@ -60,6 +60,15 @@ def test_a_limit_with_its_use_and_a_link_to_the_job(site):
     assert "In QoS normal one person may use 12 GPUs at once." in live
 
 
+def test_a_job_that_can_never_start_is_told_so_and_gets_no_estimate(site):
+    limit(site, max_tres_per_user=tres({"gres/gpu": 4}))
+    job = waiting(site, "QOSMaxGRESPerUser", estimated_start=site.broker.now + HOUR)
+    said = words(site.signed_in().get(f"/jobs/{job}").text)
+    assert "As it is, this job can never start" in said
+    assert "You already use as many GPUs" not in said
+    assert "Estimate by Slurm" not in said
+
+
 def test_strangers_are_counted_without_a_name(site):
     limit(site, grp_tres=tres({"gres/gpu": 8}))
     hidden = running(site, slurm_id=102, user="vision-1", group="vision")

@@ -57,8 +57,10 @@ class HelpView:
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """`lines` are sentences, the limit first. `share` is what is used of it, in percent."""
+    """`never`: the sentence that stands for the reason's own, of a job that cannot start as it is.
+    `lines` are sentences, the limit first. `share` is what is used of it, in percent."""
 
+    never: str
     lines: list[Markup]
     share: float | None
     used_title: str
@@ -97,6 +99,7 @@ def as_json(found: Why | None) -> dict[str, Any]:
         "waits": True,
         "key": found.key,
         "reason": found.word,
+        "never": found.never,
         "limit": None if use is None else _limit_json(use),
         "users": [_users_json(one) for one in found.users],
         "free_at": found.freed.at if found.freed else None,
@@ -132,7 +135,12 @@ def filled(text: str, **facts: object) -> Markup:
 def _view(found: Why, page: JobView) -> WhyView:
     use, freed = found.use, found.freed
     refs = [_ref(one, use) for one in freed.refs] if freed else []
+    never = gettext(
+        "As it is, this job can never start: the limit does not allow it even when nothing else"
+        " runs."
+    )
     return WhyView(
+        never=never if found.never else "",
         lines=_lines(found),
         share=_share(use),
         used_title=gettext("Holds") if use and not _is_jobs(use) else "",
@@ -262,7 +270,8 @@ def _help(one: Help) -> str:
     if one.minutes is not None:
         facts["time"] = minutes_words(one.minutes)
     text = HELP_TEXTS[one.code] % facts
-    return f"{text} {gettext('So much is free now.')}" if one.free_now else text
+    free_now = gettext("So much is free now.")  # apart: none is found within an f-string
+    return f"{text} {free_now}" if one.free_now else text
 
 
 def _help_view(one: Help, page: JobView) -> HelpView:
