@@ -19,7 +19,13 @@ from gateway.core.policy_change import ChangeState, Item, Of, Source
 from gateway.core.policy_file import dump
 from gateway.core.qos import Policy
 from gateway.errors import NotFound
-from gateway.services import policy_apply, policy_changes, policy_drift, policy_history
+from gateway.services import (
+    policy_apply,
+    policy_changes,
+    policy_drift,
+    policy_history,
+    policy_impact,
+)
 from gateway.services.policy_present import Present, present
 from gateway.store.queries import policy_changes as rows
 from gateway.store.uow import Begin
@@ -123,9 +129,10 @@ def apply(
     with database() as begin:
         items = items_of(file, begin)
         if dry_run or not items:
-            put([lines.item_facts(one) for one in items], _or_none(items), as_json=as_json)
+            shown = _shown(items, begin) if items and not as_json else _or_none(items)
+            put([lines.item_facts(one) for one in items], shown, as_json=as_json)
             return
-        _ask(items, yes=yes, quiet=as_json)
+        _ask(items, begin, yes=yes, quiet=as_json)
         change_id = policy_changes.propose(
             items,
             viewer=None,
@@ -168,7 +175,7 @@ def undo(*, name: str, version: int, yes: bool, reason: str, as_json: bool) -> N
     kind, short = _object(name)
     with database() as begin:
         items = policy_history.undo(kind, short, version, begin=begin)
-        _ask(items, yes=yes, quiet=as_json)
+        _ask(items, begin, yes=yes, quiet=as_json)
         change_id = policy_changes.propose(
             items,
             viewer=None,
@@ -222,12 +229,12 @@ def _or_none(items: Sequence[Item]) -> list[str]:
     return lines.item_lines(items) or ["Slurm has what the file says."]
 
 
-def _ask(items: Sequence[Item], *, yes: bool, quiet: bool) -> None:
+def _ask(items: Sequence[Item], begin: Begin, *, yes: bool, quiet: bool) -> None:
     if yes:
         return
     if quiet:
         raise click.UsageError("--json asks nothing: add --yes, or --dry-run to look.")
-    click.echo("\n".join(lines.item_lines(items)))
+    click.echo("\n".join(_shown(items, begin)))
     click.confirm("Change this in Slurm?", abort=True)
 
 
@@ -247,3 +254,8 @@ def _apply(change_id: int, begin: Begin, *, as_json: bool) -> None:
         text.append("The worker applies it when it is due and Slurm is there.")
     put(lines.change_facts(change), text, as_json=as_json)
     sys.exit(0 if state in _WELL else 1)
+
+
+def _shown(items: Sequence[Item], begin: Begin) -> list[str]:
+    impact = policy_impact.preview(items, read=begin, now=now())
+    return [*lines.item_lines(items), *lines.impact_lines(impact)]

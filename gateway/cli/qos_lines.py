@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.cli.common import sentence
 from gateway.cli.output import iso, local, table
+from gateway.core.impact import Doubt, Effect, Impact
 from gateway.core.policy_change import Item, ItemState
 from gateway.core.policy_file import FileProblem, Plain, key_of, plain, value_text
 from gateway.core.qos import Change, Field, Kind, Policy, Qos, Value, fields_of, gpu_limit, value
@@ -24,6 +25,20 @@ _PROBLEMS = {
     "file_not_whole_minutes": "Slurm keeps this in whole minutes",
     "file_not_a_factor": 'this has to be a decimal in quotes, such as "0.82", with at most six'
     " decimals",
+}
+
+_EFFECTS = {
+    Effect.ENDED: "running, would be killed",
+    Effect.MAY_END: "running, may be killed",
+    Effect.ABOVE: "running above the limit, run on",
+    Effect.WAITS: "waiting, would be held by the limit",
+    Effect.WAITS_LATER: "waiting, held once those before them have started",
+    Effect.LET_GO: "waiting, would not wait for this limit any more",
+}
+_DOUBTS = {
+    Doubt.TRES: "how much of this resource each job has",
+    Doubt.USAGE: "the usage that Slurm compares with",
+    Doubt.UNJUDGED: "what it does to jobs",
 }
 
 
@@ -53,6 +68,29 @@ def item_lines(items: Iterable[Item]) -> list[str]:
             for one in item.changes
         ]
     return lines
+
+
+def impact_lines(found: Impact) -> list[str]:
+    """What it does to the jobs that are there; what hurts most comes first."""
+    lines = [
+        f"  {name}: {number} {_EFFECTS[effect]}"
+        for one in found.fields
+        for effect in _EFFECTS
+        if (number := sum(each.job.tasks for each in one.of(effect)))
+        for name in [f"{one.kind}:{one.name} {key_of(one.field)}"]
+    ]
+    lines += [
+        f"  {one.kind}:{one.name} loses {', '.join(one.lost)}" for one in found.fields if one.lost
+    ]
+    lines += [
+        f"  {one.by} can push off {one.of}: {one.running} running on {one.gpus} GPUs"
+        for one in found.preemption
+    ]
+    lines += [
+        f"  {one.kind}:{one.name} {key_of(one.field)}: not known, {_DOUBTS[one.doubt]}"
+        for one in found.unknown
+    ]
+    return ["What it does to the jobs there now:", *(lines or ["  nothing"])]
 
 
 def change_facts(change: ChangeRow) -> dict[str, Any]:

@@ -108,7 +108,9 @@ def test_a_file_is_compared_applied_and_read_back(broker, file):
 def test_it_asks_and_a_no_changes_nothing(broker, file):
     path = file(SPOT + MORE)
     assert run("apply", path, input="n\n").exit_code == 1
-    assert run("apply", path, "--dry-run").exit_code == 0
+    looked = run("apply", path, "--dry-run")
+    assert looked.exit_code == 0
+    assert "What it does to the jobs there now:" in looked.output
     assert run("apply", path, "--json").exit_code == 2
     assert broker.policy.qos["spot"].priority == 10
     done = run("apply", path, input="y\n")
