@@ -137,7 +137,7 @@ class FormulaForm(_RulesForm):
             formdata=None,
             data={
                 "version": str(version or ""),
-                "sets_shares": rules.formula is not None or version is None,
+                "sets_shares": rules.formula is not None or not rules.tiers,
                 "shape": formula.shape.value,
                 "base": str(formula.base),
                 "scale": typed(formula.scale),

@@ -163,6 +163,17 @@ def test_a_formula_that_cannot_be_is_told_at_its_field(
     assert version(site) == ""
 
 
+def test_a_first_kind_leaves_the_shares_to_be_set(site: Site, boss: Browser) -> None:
+    boss.post("/admin/contribution/rules/kinds", KIND | {"version": version(site)})
+    page = boss.get("/admin/contribution/rules").text
+    assert "Nothing follows from the points yet" in page
+    tick = re.search(r'<input[^>]*name="sets_shares"[^>]*>', page)
+    assert tick is not None
+    assert "checked" in tick[0]
+    set_rules(site, boss)
+    assert "Nothing follows from the points yet" not in boss.get("/admin/contribution/rules").text
+
+
 def test_rules_that_somebody_changed_meanwhile_are_not_overwritten(
     site: Site, boss: Browser
 ) -> None:
