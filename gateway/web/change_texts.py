@@ -16,7 +16,7 @@ STATE_TEXTS: Mapping[ChangeState, tuple[Lazy, Lazy, str]] = {
     ),
     ChangeState.APPROVED: (
         _l("ready"),
-        _l("Nothing was sent to Slurm yet."),
+        _l("Nothing was sent to Slurm yet: the worker does it as soon as it can."),
         "waiting",
     ),
     ChangeState.APPLYING: (_l("applying"), _l("It is being sent to Slurm."), "running"),
@@ -68,6 +68,15 @@ ITEM_TEXTS: Mapping[ItemState, tuple[Lazy, str]] = {
 }
 
 KIND_TEXTS: Mapping[Of, Lazy] = {Of.QOS: _l("QoS"), Of.GROUP: _l("Group")}
+# Within a sentence.
+OBJECT_TEXTS: Mapping[Of, Lazy] = {Of.QOS: _l("QoS %(name)s"), Of.GROUP: _l("group %(name)s")}
+
+
+def object_words(name: str) -> str:
+    """`qos:high` is "QoS high", `group:nlp` is "group nlp"."""
+    kind, _, short = name.partition(":")
+    return OBJECT_TEXTS[Of(kind)] % {"name": short} if kind in list(Of) else name
+
 
 # How many jobs, and a mark. The order is that of the page: what hurts most comes first.
 EFFECT_TEXTS: Mapping[Effect, tuple[Lazy, str]] = {

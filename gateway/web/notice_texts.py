@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.core.notices import Kind
+from gateway.web.change_texts import object_words
 from gateway.web.messages import sentence
 from gateway.web.money import money_text
 from gateway.web.show import plain
@@ -36,7 +37,7 @@ NOTICES: Mapping[str, Lazy] = {
         "Slurm lost job %(job)s of %(group)s before it ran, and %(amount)s is still held for it:"
         " sluice ledger release-hold %(hold)s gives it back."
     ),
-    Kind.POLICY_DRIFT: _l("%(object)s was changed in Slurm behind the portal's back."),
+    Kind.POLICY_DRIFT: _l("Behind the portal's back somebody changed %(object)s in Slurm."),
     Kind.POLICY_FAILED: _l("Change %(change)s of policy was not done, at %(object)s: %(why)s"),
     Kind.POLICY_NOT_BACK: _l(
         "Change %(about)s of policy is at its end, and did not go back, at %(object)s: %(why)s"
@@ -64,6 +65,8 @@ def notice_text(kind: str, facts: Mapping[str, Any]) -> str:
             for name, value in facts.items()
         }
     )
+    if "object" in facts:
+        shown["object"] = plain(object_words(str(facts["object"])))
     if "code" in facts:
         shown["why"] = sentence(str(facts["code"]))
     return (str(text) % shown).replace("  ", " ")

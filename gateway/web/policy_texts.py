@@ -18,8 +18,7 @@ class FieldText:
     unit: Lazy | None = None
 
 
-_JOBS = _l("jobs")
-_SHARES = _l("shares")
+JOBS = _l("jobs")
 _RUN_MINUTES = _l(
     "Resources times the time that running jobs have left. What would go above waits until"
     " others have run down."
@@ -66,30 +65,36 @@ FIELD_TEXTS: Mapping[str, FieldText] = {
     ),
     "grp_tres_minutes": FieldText(
         _l("Used in all"),
-        _l("When it is used up, running jobs are killed and what waits stays. Usage decays."),
+        _l(
+            "When it is used up, what waits stays, and running jobs are killed where the"
+            " cluster does not enforce “safe”. Usage decays."
+        ),
     ),
     "grp_tres_run_minutes": FieldText(_l("Promised to running jobs"), _RUN_MINUTES),
-    "grp_jobs": FieldText(_l("Running jobs"), _RUNNING, _JOBS),
-    "grp_jobs_accrue": FieldText(_l("Jobs that gain age"), _ACCRUE, _JOBS),
-    "grp_submit_jobs": FieldText(_l("Submitted jobs"), _SUBMIT, _JOBS),
+    "grp_jobs": FieldText(_l("Running jobs"), _RUNNING, JOBS),
+    "grp_jobs_accrue": FieldText(_l("Jobs that gain age"), _ACCRUE, JOBS),
+    "grp_submit_jobs": FieldText(_l("Submitted jobs"), _SUBMIT, JOBS),
     "grp_wall_minutes": FieldText(
         _l("Run time in all"),
-        _l("Of all jobs added up. When it is used up, running jobs are killed. Usage decays."),
+        _l(
+            "Of all jobs added up. When it is used up, running jobs are killed where the"
+            " cluster does not enforce “safe”. Usage decays."
+        ),
     ),
     "max_tres_per_account": FieldText(
         _l("In use at once"), _l("A job that would go above waits until the group uses less.")
     ),
     "max_tres_run_minutes_per_account": FieldText(_l("Promised to running jobs"), _RUN_MINUTES),
-    "max_jobs_per_account": FieldText(_l("Running jobs"), _RUNNING, _JOBS),
-    "max_jobs_accrue_per_account": FieldText(_l("Jobs that gain age"), _ACCRUE, _JOBS),
-    "max_submit_per_account": FieldText(_l("Submitted jobs"), _SUBMIT, _JOBS),
+    "max_jobs_per_account": FieldText(_l("Running jobs"), _RUNNING, JOBS),
+    "max_jobs_accrue_per_account": FieldText(_l("Jobs that gain age"), _ACCRUE, JOBS),
+    "max_submit_per_account": FieldText(_l("Submitted jobs"), _SUBMIT, JOBS),
     "max_tres_per_user": FieldText(
         _l("In use at once"), _l("A job that would go above waits until the person uses less.")
     ),
     "max_tres_run_minutes_per_user": FieldText(_l("Promised to running jobs"), _RUN_MINUTES),
-    "max_jobs_per_user": FieldText(_l("Running jobs"), _RUNNING, _JOBS),
-    "max_jobs_accrue_per_user": FieldText(_l("Jobs that gain age"), _ACCRUE, _JOBS),
-    "max_submit_per_user": FieldText(_l("Submitted jobs"), _SUBMIT, _JOBS),
+    "max_jobs_per_user": FieldText(_l("Running jobs"), _RUNNING, JOBS),
+    "max_jobs_accrue_per_user": FieldText(_l("Jobs that gain age"), _ACCRUE, JOBS),
+    "max_submit_per_user": FieldText(_l("Submitted jobs"), _SUBMIT, JOBS),
     "max_tres_per_job": FieldText(
         _l("Size at most"),
         _l("A larger job waits for ever; with the rule on refusal it is refused at submit."),
@@ -122,10 +127,9 @@ FIELD_TEXTS: Mapping[str, FieldText] = {
     "shares": FieldText(
         _l("Shares"),
         _l("The group's part of the cluster, against the shares of the groups beside it."),
-        _SHARES,
     ),
-    "max_jobs": FieldText(_l("Running jobs"), _RUNNING, _JOBS),
-    "max_submit_jobs": FieldText(_l("Submitted jobs"), _SUBMIT, _JOBS),
+    "max_jobs": FieldText(_l("Running jobs"), _RUNNING, JOBS),
+    "max_submit_jobs": FieldText(_l("Submitted jobs"), _SUBMIT, JOBS),
 }
 
 FLAG_TEXTS: Mapping[str, tuple[Lazy, Lazy]] = {

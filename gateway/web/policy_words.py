@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gateway.core.credits import MILLION
 from gateway.core.qos import Field, Kind, TresLimit, Value
 from gateway.core.tres import GPU
-from gateway.web.policy_texts import FIELD_TEXTS, FLAG_TEXTS, MODE_TEXTS, TRES_WORDS
+from gateway.web.policy_texts import FIELD_TEXTS, FLAG_TEXTS, JOBS, MODE_TEXTS, TRES_WORDS
 from gateway.web.show import minutes_words, plain
 from gateway.web.texts import Lazy, gettext, ngettext
 from gateway.web.texts import lazy_gettext as _l
@@ -120,8 +120,11 @@ def _number(field: Field, value: int) -> str:
         return seconds_words(value)
     if field.kind is Kind.MILLIONTHS:
         return f"{decimal(value)}×"
-    unit = FIELD_TEXTS[field.key].unit
-    return f"{value:,} {unit}" if unit else f"{value:,}"
+    if field.kind is Kind.SHARES:
+        return ngettext("%(number)s share", "%(number)s shares", value, number=f"{value:,}")
+    if FIELD_TEXTS[field.key].unit is JOBS:
+        return ngettext("%(number)s job", "%(number)s jobs", value, number=f"{value:,}")
+    return f"{value:,}"
 
 
 def _nothing(field: Field) -> str:

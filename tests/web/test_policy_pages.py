@@ -325,7 +325,8 @@ def test_drift_is_shown_and_adopted_or_restored(site: Site, boss: Browser) -> No
     _worker_looks(site)
     assert "drift" in boss.get("/admin/qos").text
     todo = boss.get("/admin").text
-    assert "qos:spot was changed in Slurm behind the portal&#39;s back." in todo
+    assert "Behind the portal&#39;s back somebody changed QoS spot in Slurm." in todo
+    assert 'href="/admin/qos/spot"' in todo
     page = boss.get("/admin/qos/spot").text
     assert "Slurm has something else" in page
     adopted = boss.post("/admin/qos/spot/adopt", {"shown": _shown(page)})
@@ -360,6 +361,7 @@ def test_a_change_for_a_time_begins_and_goes_back(site: Site, boss: Browser) -> 
     starts = now.replace(year=now.year + 1).strftime("%Y-%m-%dT%H:%M")
     assert boss.post(f"{place}/times", {"starts_at": starts, "ends_at": ""}).status_code == 303
     boss.post(f"{place}/apply")
+    assert "that is done at its start" in boss.get(place).text
     assert site.broker.policy.qos["normal"].max_tres_per_user == ()
     site.broker.advance(366 * 86400)
     policy_apply.apply_due(begin=site.begin, broker=site.broker, now=site.broker.now)
@@ -400,6 +402,7 @@ def test_jobs_are_killed_only_by_a_tick(site: Site, boss: Browser) -> None:
     place = _propose(site, boss, "/admin/qos/normal/edit", **rows)
     page = boss.get(place).text
     assert "1 running job will or may be killed." in page
+    assert "QoS normal · Each job" in page
     assert "/jobs/1" in page
     refused = boss.post(f"{place}/apply")
     assert refused.status_code == 422

@@ -24,7 +24,7 @@ def needs(session: "Session") -> Money:
         shut=credit_list.shut(session),
         open_months=len(open_months(session)),
         notices=tuple(
-            notice_text(one.kind, one.facts) for one in told if one.kind not in adminpolicy.PLACES
+            notice_text(one.kind, one.facts) for one in told if one.kind not in adminpolicy.KINDS
         ),
     )
 

@@ -1,6 +1,7 @@
 """What of policy needs an administrator: for the work list of the first admin page."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from gateway.core.notices import Kind
 from gateway.core.policy_change import ChangeState
@@ -12,12 +13,7 @@ from gateway.web.views.attention import Todo
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-# Where each is looked at.
-PLACES = {
-    Kind.POLICY_DRIFT.value: "policy.index",
-    Kind.POLICY_FAILED.value: "policy.changes",
-    Kind.POLICY_NOT_BACK.value: "policy.changes",
-}
+KINDS = (Kind.POLICY_DRIFT.value, Kind.POLICY_FAILED.value, Kind.POLICY_NOT_BACK.value)
 _MOST = 100
 
 
@@ -25,9 +21,9 @@ def needs(session: "Session", *, second_approval: bool) -> list[Todo]:
     """Drift, changes that failed, and those that wait for a second administrator."""
     told = group_credit.notices(session, None)
     todo = [
-        Todo(notice_text(one.kind, one.facts), PLACES[one.kind])
+        Todo(notice_text(one.kind, one.facts), *_place(one.facts))
         for one in told
-        if one.kind in PLACES
+        if one.kind in KINDS
     ]
     waiting = policy_changes.changes(session, states=(ChangeState.PROPOSED,), limit=_MOST)
     if second_approval and waiting:
@@ -38,3 +34,11 @@ def needs(session: "Session", *, second_approval: bool) -> list[Todo]:
         )
         todo.append(Todo(text, "policy.changes"))
     return todo
+
+
+def _place(facts: Mapping[str, Any]) -> tuple[str, dict[str, object]]:
+    """The page of the change that failed, else of the object that drifted."""
+    if "change" in facts:
+        return "policy.change", {"change_id": facts["change"]}
+    kind, _, name = str(facts["object"]).partition(":")
+    return "policy.show", {"kind": kind, "name": name}

@@ -1,8 +1,8 @@
 """The portal's own health as the administrators' page shows it: what needs somebody comes first."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gateway.services.templates import Problem
@@ -51,6 +51,7 @@ class Todo:
 
     text: str
     endpoint: str | None = None
+    place: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gateway.core.impact import Affected, Effect, FieldImpact, Impact, Preemption
 from gateway.core.policy_change import Of
-from gateway.core.qos import Change, Field, Kind, Qos, Tres, TresLimit, Value, changes
+from gateway.core.qos import Change, Field, Kind, Qos, Scope, Tres, TresLimit, Value, changes
 from gateway.core.tres import GPU
 from gateway.store.queries.policy_changes import ItemRow, VersionRow
 from gateway.web.change_texts import DOUBT_TEXTS, EFFECT_TEXTS, ITEM_TEXTS, KIND_TEXTS
@@ -161,7 +161,7 @@ def impact(found: Impact) -> ImpactView:
         fields=[_field(one) for one in found.fields if one.jobs or one.lost],
         doubts=[
             Doubtful(
-                f"{KIND_TEXTS[Of(one.kind)]} {one.name}",
+                object_scope(one.kind, one.name, one.field),
                 limit_word(one.field, one.tres),
                 str(DOUBT_TEXTS[one.doubt]),
                 limit_value(one.field, one.tres, one.most) if one.most is not None else "",
@@ -181,7 +181,7 @@ def _field(one: FieldImpact) -> FieldView:
         if one.of(effect)
     ]
     return FieldView(
-        object=f"{KIND_TEXTS[Of(one.kind)]} {one.name}",
+        object=object_scope(one.kind, one.name, one.field),
         word=limit_word(one.field, one.tres),
         before=limit_value(one.field, one.tres, one.before),
         after=limit_value(one.field, one.tres, one.after),
@@ -205,13 +205,24 @@ def _job(one: FieldImpact, each: Affected) -> JobView:
     compared = ""
     if each.used is not None:
         compared = limit_value(one.field, one.tres, each.used)
-        if each.limit is not None:
+        if each.limit == 0:
+            compared = gettext("%(used)s; nothing is allowed", used=compared)
+        elif each.limit is not None:
             limit = limit_value(one.field, one.tres, each.limit)
             compared = gettext("%(used)s of %(limit)s", used=compared, limit=limit)
         if each.whose:
             compared = f"{each.whose}: {compared}"
     job = each.job
     return JobView(job.id, job.slurm_id, job.user, job.group, job.tasks, compared)
+
+
+def object_scope(kind: str, name: str, field: Field) -> str:
+    """Whose limit it is, and for whom it counts: QoS normal · Each group."""
+    found = f"{KIND_TEXTS[Of(kind)]} {name}"
+    if field.scope is Scope.GENERAL:
+        return found
+    scopes = QOS_SCOPES if Of(kind) is Of.QOS else GROUP_SCOPES
+    return f"{found} · {scopes[field.scope]}"
 
 
 def limit_word(field: Field, tres: str | None) -> str:

@@ -6,7 +6,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission
-from gateway.core.policy_change import ChangeState, Of
+from gateway.core.policy_change import ChangeState, Of, Source
 from gateway.core.qos import GroupPolicy, Policy, Qos
 from gateway.errors import NotFound, Refused
 from gateway.services import policy_drift
@@ -163,7 +163,7 @@ def history(kind: str, name: str) -> ResponseReturnValue:
         {
             "number": one.number,
             "at": one.at,
-            "by": one.by,
+            "by": one.by or ("" if one.source is Source.FOUND else gettext("on the host")),
             "source": str(SOURCE_TEXTS[one.source]),
             "change_id": one.change_id,
             "gone": one.policy is None,

@@ -18,7 +18,7 @@ from gateway.services import (
 from gateway.store.queries import policy_changes as rows
 from gateway.store.queries.policy_changes import ChangeLine, ChangeRow
 from gateway.web.access import requires, viewer
-from gateway.web.change_texts import SOURCE_TEXTS, STATE_TEXTS
+from gateway.web.change_texts import SOURCE_TEXTS, STATE_TEXTS, object_words
 from gateway.web.deps import deps
 from gateway.web.ids import LARGEST_ID
 from gateway.web.messages import error_sentence
@@ -70,7 +70,10 @@ def changes() -> ResponseReturnValue:
     before = _id_before(request.args.get("before", ""))
     with deps().read() as session:
         found = rows.changes(session, states=states, before_id=before, limit=MOST)
-    lines = [{"line": one, **_words(one)} for one in found]
+    lines = [
+        {"line": one, "names": [object_words(name) for name in one.names], **_words(one)}
+        for one in found
+    ]
     return render_template(
         "pages/policy_changes.html",
         rows=lines,
@@ -151,9 +154,10 @@ def _decided(change_id: int) -> ResponseReturnValue:
     state = policy_apply.apply(
         change_id, viewer=who, begin=have.begin, broker=have.broker, now=have.clock()
     )
-    word, meaning, _ = STATE_TEXTS[state]
+    words = _words(_known(change_id).line)
     kind = {ChangeState.APPLIED: "good", ChangeState.APPROVED: "good"}.get(state, "bad")
-    flash(f"{gettext('Change %(number)s', number=change_id)}: {word}. {meaning}", kind)
+    said = f"{words['word']}. {words['meaning']}"
+    flash(f"{gettext('Change %(number)s', number=change_id)}: {said}", kind)
     return redirect(url_for("policy.change", change_id=change_id), code=303)
 
 
@@ -206,6 +210,8 @@ def _words(line: ChangeLine) -> dict[str, str]:
     word, meaning, mark = STATE_TEXTS[line.state]
     if line.state is ChangeState.PROPOSED and not deps().settings.policy_second_approval:
         meaning_text = gettext("Nothing was sent to Slurm. Look at what it does, then apply it.")
+    elif line.state is ChangeState.APPROVED and line.starts_at is not None:
+        meaning_text = gettext("Nothing was sent to Slurm yet: that is done at its start.")
     else:
         meaning_text = str(meaning)
     source = str(SOURCE_TEXTS[line.source])

@@ -4,12 +4,13 @@ from flask import flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission
-from gateway.core.policy_change import Item, Of, Source
+from gateway.core.policy_change import Item, Of, Source, object_name
 from gateway.core.qos import Policy, Qos
 from gateway.errors import Refused
 from gateway.services import policy_history, policy_retire
 from gateway.services.policy_present import Present, present
 from gateway.web.access import requires
+from gateway.web.change_texts import object_words
 from gateway.web.deps import deps
 from gateway.web.messages import error_sentence, sentence
 from gateway.web.money_forms import new_key
@@ -17,7 +18,7 @@ from gateway.web.policy_form import ADD, Offered, PolicyForm, print_of, typed_po
 from gateway.web.policy_typed import Sent
 from gateway.web.texts import gettext
 from gateway.web.views.policy import bp
-from gateway.web.views.policypages import known, of_kind, offered, proposed, title
+from gateway.web.views.policypages import known, of_kind, offered, proposed
 
 _NEW = Qos(name="")
 
@@ -138,7 +139,7 @@ def _page(form: PolicyForm, *, before: Policy, fresh: bool = False) -> str:
     if form.is_new:
         word, live, back = gettext("New QoS"), url_for("policy.add"), url_for("policy.index")
     else:
-        word = gettext("Edit %(what)s", what=title(of, name))
+        word = gettext("Edit %(what)s", what=object_words(object_name(of, name)))
         live = url_for("policy.change_it", kind=kind, name=name)
         back = url_for("policy.show", kind=kind, name=name)
     return render_template(

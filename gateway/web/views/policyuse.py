@@ -36,6 +36,7 @@ class LimitLine:
     who: str
     percent: float
     is_full: bool
+    is_above: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,17 @@ def _line(
     is_qos: bool,
     tres: str | None = None,
 ) -> LimitLine:
-    used, who, percent, is_full = None, "", 0.0, False
+    used, who, percent, is_full, is_above = None, "", 0.0, False, False
     if counted is not None and limit:
         number, who = _most(field, counted, rows, is_qos=is_qos)
         used = amount(tres, number, field) if tres and number else f"{number:,}"
-        percent, is_full = min(100.0, 100 * number / limit), number >= limit
+        percent = min(100.0, 100 * number / limit)
+        is_full, is_above = number >= limit, number > limit
     text = FIELD_TEXTS[field.key]
     ban = bans(field, (TresLimit(tres, limit),) if tres else limit)
-    return LimitLine(str(text.word), str(text.help), said, ban, used, who, percent, is_full)
+    return LimitLine(
+        str(text.word), str(text.help), said, ban, used, who, percent, is_full, is_above
+    )
 
 
 def _most(

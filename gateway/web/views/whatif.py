@@ -121,7 +121,7 @@ def _weight(one: GroupEffects) -> tuple[int, int, str]:
 
 def _limit(one: LimitEffects) -> LimitLine:
     return LimitLine(
-        object=f"{KIND_TEXTS[Of(one.kind)]} {one.name}",
+        object=changeview.object_scope(one.kind, one.name, one.field),
         word=changeview.limit_word(one.field, one.tres),
         before=changeview.limit_value(one.field, one.tres, one.before),
         after=changeview.limit_value(one.field, one.tres, one.after),
