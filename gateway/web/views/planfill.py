@@ -34,6 +34,8 @@ class FitView:
 def filled(query: str) -> tuple[MultiDict[str, str], list[str]] | None:
     """The form's fields, and what the plan and the form do not have in common; None for what is
     no plan."""
+    if not query:
+        return None
     offer = offers.offer(viewer(), begin=deps().read)
     form = planform.carried(query, cards=deps().cards, offer=offer)
     if form is None:
