@@ -166,6 +166,8 @@ def test_a_formula_that_cannot_be_is_told_at_its_field(
 def test_a_first_kind_leaves_the_shares_to_be_set(site: Site, boss: Browser) -> None:
     boss.post("/admin/contribution/rules/kinds", KIND | {"version": version(site)})
     page = boss.get("/admin/contribution/rules").text
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
     assert "Nothing follows from the points yet" in page
     tick = re.search(r'<input[^>]*name="sets_shares"[^>]*>', page)
     assert tick is not None
