@@ -11,11 +11,11 @@ from gateway.web.money import money_text
 from gateway.web.money_texts import MONEY_ERRORS
 from gateway.web.planner_texts import PLANNER_ERRORS
 from gateway.web.policy_texts import POLICY_ERRORS
+from gateway.web.policy_words import resource_name
 from gateway.web.show import minutes_words
 from gateway.web.slurm_texts import SLURM_TEXTS
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
-from gateway.web.tres_words import tres_word
 
 TEXTS: Mapping[str, Lazy] = {
     **SLURM_TEXTS,
@@ -81,7 +81,7 @@ def shown(problem: FieldProblem) -> Shown:
         facts["max"] = minutes_words(int(facts["max"]))
         facts["by"] = whose(str(facts["by"]))
     if "resource" in problem.facts:
-        facts["resource"] = tres_word(str(problem.facts["resource"]))
+        facts["resource"] = resource_name(str(problem.facts["resource"]))
     if problem.code == "time_above_job_minutes":
         facts |= {name: minutes_words(int(problem.facts[name])) for name in ("asked", "max")}
     return Shown(problem.field, problem.code, sentence(code, facts), problem.nearest)

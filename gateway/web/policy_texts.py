@@ -104,7 +104,8 @@ FIELD_TEXTS: Mapping[str, FieldText] = {
         _l("A job that takes more of a node waits for ever, or is refused at submit by the rule."),
     ),
     "max_tres_minutes_per_job": FieldText(
-        _l("Used by one job"), _l("A job that has used so much is killed.")
+        _l("Used by one job"),
+        _l("A job that has used so much is killed where the cluster does not enforce “safe”."),
     ),
     "max_wall_minutes": FieldText(
         _l("Longest time limit"),
@@ -227,8 +228,8 @@ POLICY_ERRORS: Mapping[str, Lazy] = {
     "policy_unknown_word": _l("Choose at least one, of the list."),
     "policy_bad_tres": _l("Choose a resource of the list."),
     "policy_bad_memory": _l(
-        "Slurm cannot keep memory of just this size. Type half a GiB more or less, and not"
-        " above 1,048,576 GiB."
+        "Slurm cannot keep memory of just this size. Use whole GiB, and not more than"
+        " 1,048,576 GiB."
     ),
     "policy_two_modes": _l(
         "“as the cluster says” stands alone, and a job can be made to wait, be cancelled or be"

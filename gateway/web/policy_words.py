@@ -72,7 +72,7 @@ def amount(tres: str, limit: int, field: Field) -> str:
     if limit == 0 and field.key not in _ZERO_IS_PLAIN:
         return gettext("%(what)s: nothing allowed", what=resource_name(tres))
     if not is_product(field):
-        return _counted(tres, limit)
+        return counted(tres, limit)
     whole = limit % _MINUTE == 0
     number = limit // _MINUTE if whole else limit
     if tres == "mem":
@@ -160,19 +160,24 @@ def _with_kind(word: str, kind: str) -> str:
 
 
 def resource_name(tres: str) -> str:
-    """GPUs, GPUs a100, memory, CPUs."""
+    """GPUs, a100 GPUs, memory, CPUs; a resource of the site's own keeps Slurm's name."""
     base, kind = _typed_gpu(tres)
+    if kind:
+        return gettext("%(type)s GPUs", type=kind)
     if base == GPU:
-        return _with_kind(gettext("GPUs"), kind)
+        return gettext("GPUs")
     return str(TRES_WORDS.get(tres, plain(tres)))
 
 
-def _counted(tres: str, limit: int) -> str:
+def counted(tres: str, limit: int) -> str:
     base, kind = _typed_gpu(tres)
     number = f"{limit:,}"
+    if kind:
+        return ngettext(
+            "%(number)s %(type)s GPU", "%(number)s %(type)s GPUs", limit, number=number, type=kind
+        )
     if base == GPU:
-        word = ngettext("%(number)s GPU", "%(number)s GPUs", limit, number=number)
-        return _with_kind(word, kind)
+        return ngettext("%(number)s GPU", "%(number)s GPUs", limit, number=number)
     if tres == "cpu":
         return ngettext("%(number)s CPU", "%(number)s CPUs", limit, number=number)
     if tres == "node":

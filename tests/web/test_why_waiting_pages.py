@@ -69,6 +69,14 @@ def test_a_job_that_can_never_start_is_told_so_and_gets_no_estimate(site):
     assert "Estimate by Slurm" not in said
 
 
+def test_one_card_is_one(site):
+    limit(site, max_tres_per_user=tres({"gres/gpu": 8}))
+    running(site, slurm_id=101, gpus=1)
+    job = waiting(site, "QOSMaxGRESPerUser")
+    shown = words(site.signed_in().get(f"/jobs/{job}").text)
+    assert "1 GPU taken, and this job asks for 8 GPUs." in shown
+
+
 def test_strangers_are_counted_without_a_name(site):
     limit(site, grp_tres=tres({"gres/gpu": 8}))
     hidden = running(site, slurm_id=102, user="vision-1", group="vision")

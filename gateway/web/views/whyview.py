@@ -16,9 +16,9 @@ from gateway.core.whynot import Out, Use, Why
 from gateway.services.why_not import why_not
 from gateway.web.access import viewer
 from gateway.web.deps import deps
+from gateway.web.policy_words import counted, resource_name
 from gateway.web.show import limit_typed, minutes_words, moment
 from gateway.web.texts import gettext, ngettext
-from gateway.web.tres_words import tres_word
 from gateway.web.views.jobview import JobView
 from gateway.web.why_texts import HELP_TEXTS, LIMIT_TEXTS, UNKNOWN_TEXTS
 
@@ -251,10 +251,8 @@ def _amount(use: Use, number: int) -> str:
         return ngettext("%(num)d job", "%(num)d jobs", number)
     if way in _PRODUCTS:
         hours = f"{number / _HOUR:,.1f}".removesuffix(".0")
-        return gettext("%(n)s %(what)s × hours", n=hours, what=tres_word(use.tres))
-    if use.tres == "mem":
-        return gettext("%(n)s GiB memory", n=f"{number / 1024:,.1f}".removesuffix(".0"))
-    return f"{number:,} {tres_word(use.tres)}"
+        return gettext("%(n)s %(what)s × hours", n=hours, what=resource_name(use.tres))
+    return counted(use.tres, number)
 
 
 def _gpus(number: int) -> str:
