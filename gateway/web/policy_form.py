@@ -9,7 +9,6 @@ from gateway.core.qos import (
     FLAGS,
     PREEMPT_MODES,
     Field,
-    GroupPolicy,
     Kind,
     Policy,
     Qos,
@@ -224,8 +223,3 @@ def typed_policy(policy: Policy) -> Sent:
 def print_of(policy: Policy) -> str:
     """Tells whether Slurm still has what the form showed."""
     return sha256(repr(policy).encode()).hexdigest()[:16]
-
-
-def empty(kind: str) -> Policy:
-    """What a new one begins with."""
-    return Qos(name="") if kind == "qos" else GroupPolicy(name="")

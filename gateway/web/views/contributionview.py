@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from gateway.core.contribution import Counted, Entry, Formula, Kind, Part, Result, Rules, Shape
+from gateway.core.contribution import Counted, Formula, Kind, Part, Result, Rules, Shape
 from gateway.core.contribution import part as part_of
 from gateway.services.contribution import Preview
 from gateway.store.contribution import LineRow, Run
@@ -168,7 +168,3 @@ def _book_line(row: LineRow, kind: Kind | None, day: date) -> BookLine:
         return BookLine(row, kind, None, None, taken_back)
     found: Part = part_of(kind, row.entry, day)
     return BookLine(row, kind, found.full, found.left, taken_back)
-
-
-def ended(entry: Entry, day: date) -> bool:
-    return entry.ended_on is not None and entry.ended_on <= day

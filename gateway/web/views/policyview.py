@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.core.policy_change import Of
 from gateway.core.qos import GroupPolicy, Kind, Policy, Qos, Scope, fields_of, value
 from gateway.store.queries.policy_use import QosUse, UseRow
 from gateway.web.policy_texts import FIELD_TEXTS, QOS_SCOPES
@@ -139,7 +138,3 @@ def group_line(policy: GroupPolicy) -> str:
         if field.scope is not Scope.GENERAL and value(policy, field) not in {None, ()}
         for text in [words(field, value(policy, field))]
     )
-
-
-def kind_of(policy: Policy) -> Of:
-    return Of.QOS if isinstance(policy, Qos) else Of.GROUP
