@@ -33,6 +33,8 @@ def _pytest(*arguments: str) -> tuple[str, ...]:
 
 # Where a real cluster or a measurement is at work, once (docs/adr/0017); -rR names what needed it.
 AGAIN = ("--reruns=1", "-rR")
+# Two processes, whole files each: each has its fixtures, in `slurm` a cluster, of its own.
+SIDE_BY_SIDE = ("--numprocesses=2", "--dist=loadfile")
 
 FAST = ("core", "wire", "services", "web", "contract", "broker", "worker", "cli", "train", "guards")
 
@@ -66,7 +68,12 @@ RINGS = (
     ),
     Ring(
         "fast",
-        (_pytest(*(f"tests/{part}" for part in FAST if (ROOT / "tests" / part).is_dir())),),
+        (
+            _pytest(
+                *(f"tests/{part}" for part in FAST if (ROOT / "tests" / part).is_dir()),
+                *SIDE_BY_SIDE,
+            ),
+        ),
         budget_seconds=900,
     ),
     Ring(
@@ -77,7 +84,12 @@ RINGS = (
         ),
         budget_seconds=400,
     ),
-    Ring("slurm", (_pytest("tests/slurm", *AGAIN),), budget_seconds=2100, needs_root=True),
+    Ring(
+        "slurm",
+        (_pytest("tests/slurm", *SIDE_BY_SIDE, *AGAIN),),
+        budget_seconds=2100,
+        needs_root=True,
+    ),
     Ring(
         "torch",
         (
