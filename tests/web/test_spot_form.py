@@ -8,13 +8,13 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
-from conftest import Browser, Site
 
 from gateway.config import assets
 from gateway.services import prices, spot
 from gateway.services.templates import Catalogue
 from gateway.testing.money import LONG_AGO, set_price
 from gateway.testing.spot_samples import fill_spot
+from tests.web.conftest import Browser, Site
 
 Fill = Callable[..., dict[str, str]]
 MANIFEST = """name = "mine"

@@ -7,13 +7,13 @@ import re
 from datetime import UTC, timedelta
 
 import pytest
-from conftest import Browser, Site
 
 from gateway.core.credits import MILLION
 from gateway.services import credit, prices, settle, spot
 from gateway.testing import builders as b
 from gateway.testing.money import LONG_AGO, set_price
 from gateway.testing.spot_samples import fill_spot
+from tests.web.conftest import Browser, Site
 
 HOUR = timedelta(hours=1)
 
