@@ -18,7 +18,7 @@ _MOST_REFS = 5
 @dataclass(frozen=True, slots=True)
 class Running:
     """A job on nodes. `ends` None: it has no time limit. `seen`: the reader may see it; `own`: it
-    is the reader's."""
+    is the reader's. `completing`: its nodes are busy yet, its limits are free again."""
 
     id: int
     number: str
@@ -32,6 +32,7 @@ class Running:
     ends: datetime | None
     seen: bool = True
     own: bool = False
+    completing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,8 @@ def room_at(
 
 
 def _counts(cap: Cap, whose: Whose, one: Running) -> bool:
+    if one.completing:
+        return False
     if cap.holder is Holder.QOS:
         if one.qos.casefold() != cap.name.casefold():
             return False

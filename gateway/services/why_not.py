@@ -14,7 +14,7 @@ from gateway.core.node_states import in_service
 from gateway.core.offer import GroupChoice, PartitionChoice, build_offer, levels_of
 from gateway.core.reason_limits import limit_of
 from gateway.core.reasons import reason_key
-from gateway.core.states import parse_state
+from gateway.core.states import JobState, parse_state
 from gateway.core.tres import GPU
 from gateway.core.usage import FreeNode, Running, Whose
 from gateway.core.whyhelp import Choice, Trial
@@ -178,6 +178,7 @@ def _run(row: "RunningRow", viewer: Viewer, seen: set[tuple[str, str]]) -> Runni
         ends=None if limit is None else row.start_time + timedelta(minutes=limit),
         seen=(row.user, row.group) in seen,
         own=row.user == viewer.unix_user,
+        completing=parse_state(row.state)[0] is JobState.COMPLETING,
     )
 
 

@@ -129,6 +129,8 @@ def _number(field: Field, value: int) -> str:
 
 def _nothing(field: Field) -> str:
     """What an empty value says."""
+    if field.key == "qos":  # Slurm takes an empty list for that of the account above
+        return gettext("those of the group above")
     if field.key in {"limit_factor_millionths", "usage_threshold_millionths", "min_priority"}:
         return gettext("not set")
     match field.kind:

@@ -105,6 +105,12 @@ def test_a_limit_of_one_person():
     )
 
 
+def test_a_job_that_is_completing_takes_nothing_of_a_limit():
+    jobs = (running(1, gpus=4), running(2, gpus=8, completing=True))
+    found = why(JOB, "QOSMaxGRESPerUser", Facts(trial(cap("max_tres_per_user", 8), running=jobs)))
+    assert (found.use.used, [one.amount for one in found.users]) == (4, [4])
+
+
 @pytest.mark.parametrize(("limit", "never"), [(7, True), (8, False)])
 def test_a_job_beyond_its_limit_can_never_start(limit, never):
     facts = Facts(trial(cap("max_tres_per_user", limit), running=(running(1),)))
