@@ -197,6 +197,12 @@ def test_of_two_administrators_at_once_one_wins_and_nothing_of_the_other_is_done
     ]
     with ThreadPoolExecutor(2) as pool:
         states = list(pool.map(site.apply, proposed))
+    # Who met the other's write under way is still to be tried: the worker does it in its next turn.
+    waits = ChangeState.APPROVED
+    states = [
+        site.apply(change) if state is waits else state
+        for change, state in zip(proposed, states, strict=True)
+    ]
     assert sorted(states) == [ChangeState.APPLIED, ChangeState.REFUSED]
     lost = proposed[states.index(ChangeState.REFUSED)]
     refused = (ItemState.REFUSED, "policy_changed_meanwhile")

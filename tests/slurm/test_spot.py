@@ -110,7 +110,8 @@ def test_a_preempted_spot_job_is_one_job_with_two_runs_and_its_saving_is_right(
     assert verify(read=begin).broken == ()
 
     found = record.find("a100", "spot")
-    of_spot = [run for run in site.runs() if run.qos == "spot" and run.elapsed_seconds]
+    mine = [run for run in site.runs() if run.qos == "spot" and "gpu:a100=" in run.alloc_tres]
+    of_spot = [run for run in mine if run.elapsed_seconds]
     assert found.whole.events == sum(run.state == "PREEMPTED" for run in of_spot) >= 1
     assert found.runs == len(of_spot)
     assert found.whole.seconds == sum(run.elapsed_seconds for run in of_spot)
