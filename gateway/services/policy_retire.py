@@ -10,6 +10,7 @@ from gateway.core.policy_change import Item
 from gateway.core.qos import GroupPolicy, Qos
 from gateway.errors import NotFound, Refused
 from gateway.services.policy_present import Present, present
+from gateway.store import snapshot
 from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
@@ -45,6 +46,21 @@ def retire_what_can(name: str, there: Present) -> tuple[Item, ...]:
         if group.default_qos != name and _left(group, name, there)
     ]
     return (*(_let_go(group, name, there, None) for group in free), _retired(there.qos[name]))
+
+
+def keepers(session: "Session", name: str) -> tuple[str, ...]:
+    """People with a list of QoS of their own that holds this one, as `person (group)`.
+
+    Slurm takes such a list in place of the group's: they keep the QoS when the group lets go.
+    """
+    usable = {one.policy.name: set(one.usable_qos) for one in snapshot.accounts(session)}
+    return tuple(
+        sorted(
+            f"{one.user} ({one.account})"
+            for one in snapshot.associations_with_qos(session, name)
+            if set(one.qos) != usable.get(one.account)
+        )
+    )
 
 
 def bring_back(name: str, *, begin: Begin) -> tuple[Item, ...]:

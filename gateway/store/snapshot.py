@@ -50,6 +50,7 @@ _POINTS = table_of(PriorityNow)
 _SAME = tuple(name for name in p.PriorityFactors.__slots__ if name != "job_id")
 _OF_JOB = _POINTS.select().where(_POINTS.c.slurm_id == bindparam("slurm_id"))
 _NO_WEIGHTS = p.PriorityWeights(0, 0, 0, 0, 0, 0, "")
+_ALL_ASSOCIATIONS = select(_facts(AssociationNow)).order_by(table_of(AssociationNow).c.id)
 _ASSOCIATIONS_OF = (
     select(_facts(AssociationNow))
     .where(table_of(AssociationNow).c.user == bindparam("user"))
@@ -80,6 +81,12 @@ def associations_of(session: Session, user: str) -> tuple[m.Association, ...]:
 
 def associations_in(session: Session, account: str) -> tuple[m.Association, ...]:
     return _read(session, _ASSOCIATIONS_IN, m.Association, account=account)
+
+
+def associations_with_qos(session: Session, qos: str) -> tuple[m.Association, ...]:
+    """Of all people whose list has the QoS, whosever list it is."""
+    found = _read(session, _ALL_ASSOCIATIONS, m.Association)
+    return tuple(one for one in found if qos in one.qos)
 
 
 def accounts(session: Session) -> tuple[p.Account, ...]:

@@ -9,6 +9,7 @@ from gateway.core.qos import tres
 from gateway.services import policy_apply, policy_drift
 from gateway.services.policy_present import present
 from gateway.store import models as t
+from gateway.store import snapshot
 from gateway.testing import builders as b
 from gateway.web.policy_form import typed_policy
 from gateway.wire import messages as m
@@ -298,6 +299,24 @@ def test_a_retired_qos_leaves_the_groups_and_comes_back(site: Site, boss: Browse
     back = boss.post("/admin/qos/urgent/back")
     boss.post(f"{back.location}/apply")
     assert "Bring back" not in boss.get("/admin/qos/urgent").text
+
+
+def test_who_keeps_a_qos_that_retires_is_named(site: Site, boss: Browser) -> None:
+    assert "of their own in Slurm" not in boss.get("/admin/qos/urgent/retire").text
+    own = replace(site.broker.associations()[0], qos=("normal", "urgent"))
+    rest, qos = site.broker.associations()[1:], site.broker.qos()
+    accounts = site.broker.accounts()
+    with site.begin() as session:
+        snapshot.replace_policy(
+            session,
+            associations=(own, *rest),
+            qos=qos,
+            accounts=accounts,
+            fair_shares=(),
+        )
+    page = boss.get("/admin/qos/urgent/retire").text
+    assert f"{own.user} ({own.account})" in page
+    assert page.count("(nlp)") == 1
 
 
 def test_a_default_needs_another_before_it_retires(site: Site, boss: Browser) -> None:

@@ -157,6 +157,7 @@ def _page(form: PolicyForm, *, before: Policy, fresh: bool = False) -> str:
 def _retire_page(name: str, *, trouble: str = "", chosen: str = "") -> str:
     with deps().read() as session:
         there = present(session)
+        keepers = policy_retire.keepers(session, name)
     known(there, Of.QOS, name)
     groups = there.groups_with(name)
     left = [one for one in sorted(there.qos) if one != name and one not in there.retired]
@@ -164,6 +165,7 @@ def _retire_page(name: str, *, trouble: str = "", chosen: str = "") -> str:
         "pages/policy_retire.html",
         name=name,
         groups=groups,
+        keepers=keepers,
         defaults=[one.name for one in groups if one.default_qos == name],
         choices=[("", gettext("choose")), *((one, one) for one in left)],
         chosen=chosen,
