@@ -28,7 +28,7 @@ def test_a_quote_is_held_and_charged_and_everybody_sees_their_part(sign_in: Sign
     quote = page.locator("#preview")
     expect(quote).to_contain_text("CN¥1.20")  # a card for an hour
     expect(quote).to_contain_text("Held for the worst case")
-    expect(quote).to_contain_text("QoS spot")
+    expect(quote).to_contain_text("spot −18 %")
     submit(page)
     page.wait_for_url(re.compile(r"/jobs/\d+"))
     expect(page.locator("#cost")).to_contain_text("Credit held")
