@@ -7,10 +7,9 @@ is read. An account without a list of its own has the QoS of the account above i
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.broker import policy_words
+from gateway.broker import policy_words, sacctmgr
 from gateway.broker.commands import Commands
 from gateway.broker.qos import checked
-from gateway.broker.sacctmgr import show
 from gateway.broker.slots import Slots
 from gateway.core.qos import GROUP_FIELDS, Change, GroupPolicy, changes
 from gateway.core.qos_checks import NAME
@@ -35,7 +34,8 @@ class Groups:
     def read(self) -> p.Accounts:
         """Every account of this cluster but root."""
         own = self._show([_OWN, "WOPLimits"])
-        usable = {row[0]: _names(row[1]) for row in self._show(["Account,QOS"])}
+        shown = self._show(["Account,QOS"])
+        usable = {row[0]: tuple(sorted(sacctmgr.names(row[1]))) for row in shown}
         facts = self._facts()
         return p.Accounts(
             tuple(_account(row, usable.get(row[0], ()), facts) for row in own if row[0] != _ROOT)
@@ -132,11 +132,11 @@ class Groups:
         columns, *options = asked
         where = ["where", f"cluster={self.cluster}", "user="]  # of accounts alone
         words = ["show", "associations", *where, *options, f"format={columns}"]
-        return show(self.commands, words, columns=columns.count(",") + 1)
+        return sacctmgr.show(self.commands, words, columns=columns.count(",") + 1)
 
     def _facts(self) -> dict[str, list[str]]:
         words = ["show", "accounts", "withcoordinator", f"format={_OF_ACCOUNT}"]
-        return {row[0]: row[1:] for row in show(self.commands, words, columns=4)}
+        return {row[0]: row[1:] for row in sacctmgr.show(self.commands, words, columns=4)}
 
 
 def _account(
@@ -159,7 +159,7 @@ def _account(
         parent=None if row[1] == _ROOT else row[1],
         description=description,
         organization=organization,
-        coordinators=_names(coordinators),
+        coordinators=tuple(sorted(sacctmgr.names(coordinators))),
         usable_qos=usable,
     )
 
@@ -189,7 +189,3 @@ def _found(accounts: p.Accounts, name: str) -> p.Account:
 
 def _shares(account: p.Account) -> p.Shares:
     return p.Shares(account.policy.name, account.policy.shares)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(sorted(name for name in text.split(",") if name))

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.broker.commands import Commands, Output
-from gateway.broker.sacctmgr import show
+from gateway.broker.commands import Commands
+from gateway.broker.sacctmgr import refusal, show
 from gateway.core.tres import GPU, parse_tres
 from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
 from gateway.wire import messages as m
@@ -18,6 +18,12 @@ _QOS_FORMAT = "Name,GrpSubmit,GrpTRESRunMins"
 _FORMAT = "Account,User,Partition,GrpSubmit,MaxSubmit,GrpTRESRunMins"
 # No comma, bracket or quote: sacctmgr reads each as several names.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
+_REFUSALS = (
+    ("privilege", "limits_not_permitted"),
+    ("permission denied", "limits_not_permitted"),
+    ("no TRES known by type", "gpus_not_tracked"),
+    ("Nothing modified", "no_such_association"),
+)
 _ROOT = "root"
 _NO_LIMIT = -1
 _MOST_JOBS = 2**31 - 1  # Slurm keeps 32 bits, and the last values mean something else
@@ -52,7 +58,7 @@ class Limits:
             return before[0]
         done = self.commands.run([*self._modify(asked), *words], acts=True)
         if done.status != 0:
-            raise _refusal(done)
+            raise refusal(done, _REFUSALS)
         try:
             return _furthest(asked, self._found(asked))
         except GatewayError as error:
@@ -106,20 +112,6 @@ def _sent(limit: int | None) -> int:
 
 def _furthest(asked: m.SetGroupLimits, found: Sequence[m.GroupLimits]) -> m.GroupLimits:
     return next((one for one in found if _changes(asked, [one])), found[0])
-
-
-def _refusal(done: Output) -> GatewayError:
-    printed = f"{done.stdout.decode('utf-8', 'replace')} {done.stderr}"
-    said = " ".join(printed.split())[:500]
-    for words, code in (
-        ("privilege", "limits_not_permitted"),
-        ("permission denied", "limits_not_permitted"),
-        ("no TRES known by type", "gpus_not_tracked"),
-        ("Nothing modified", "no_such_association"),
-    ):
-        if words in said:
-            return BrokerRefused(said, code=code)
-    return BrokerSilent(f"sacctmgr: {said}")
 
 
 def _limits(row: Sequence[str]) -> m.GroupLimits:

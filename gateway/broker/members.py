@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.broker.commands import Commands, Output
-from gateway.broker.sacctmgr import show
+from gateway.broker.commands import Commands
+from gateway.broker.sacctmgr import refusal, show
 from gateway.broker.slurm import Accounts
 from gateway.core.qos_checks import NAME
 from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
@@ -112,7 +112,7 @@ class Members:
         for number, words in enumerate(writes):
             done = self.commands.run(["sacctmgr", "--immediate", *words], acts=True)
             if done.status != 0:
-                error = _refusal(done)
+                error = refusal(done, _REFUSALS)
                 raise error if number == 0 else BrokerSilent(f"half of it was done: {error}")
         try:
             return self._membership(account, user)
@@ -186,12 +186,3 @@ def _lead(account: str, user: str, *, leads: bool) -> list[str]:
     if leads:
         return ["add", "coordinator", f"account={account}", f"names={user}"]
     return ["remove", "coordinator", "where", f"account={account}", f"names={user}"]
-
-
-def _refusal(done: Output) -> GatewayError:
-    printed = f"{done.stdout.decode('utf-8', 'replace')} {done.stderr}"
-    said = " ".join(printed.split())[:500]
-    for words, code in _REFUSALS:
-        if words in said:
-            return BrokerRefused(said, code=code)
-    return BrokerSilent(f"sacctmgr: {said}")

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from gateway.broker import sacctmgr
 from gateway.broker.commands import Output
-from gateway.core.durations import Special, parse_slurm_duration
 from gateway.core.qos import Change, Field, Kind, TresLimit, Value, tres
 from gateway.core.qos_checks import NAME
 from gateway.core.tres import parse_tres
-from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
+from gateway.errors import BrokerRefused, GatewayError
 
 _GONE = "-1"
 # What sacctmgr prints when nothing was changed, and what it means.
@@ -40,10 +40,10 @@ def parse(kind: Kind, text: str) -> Value:
         case Kind.NUMBER:
             return int(text or "0")
         case Kind.MINUTES:
-            seconds = _seconds(text)
+            seconds = sacctmgr.seconds(text)
             return None if seconds is None else -(-seconds // 60)
         case Kind.SECONDS:
-            return _seconds(text)
+            return sacctmgr.seconds(text)
         case Kind.MILLIONTHS:
             return _millionths(text) if text else None
         case Kind.TRES:
@@ -62,15 +62,8 @@ def refusal(done: Output, *, unmatched: str) -> GatewayError:
 
     `unmatched` is the code for a name that exists, or does not.
     """
-    printed = f"{done.stdout.decode('utf-8', 'replace')} {done.stderr}"
-    said = " ".join(printed.split())[:500]
-    for text in ("Nothing modified", "Nothing new added"):
-        if text in said:
-            return BrokerRefused(said, code=unmatched)
-    for text, code in _REFUSALS:
-        if text in said:
-            return BrokerRefused(said, code=code)
-    return BrokerSilent(f"sacctmgr: {said}")
+    gone = ((text, unmatched) for text in ("Nothing modified", "Nothing new added"))
+    return sacctmgr.refusal(done, (*gone, *_REFUSALS))
 
 
 def shares_file(cluster: str, rows: Sequence[tuple[str, str, int | None]]) -> str:
@@ -137,8 +130,3 @@ def _millionths(text: str) -> int:
     """1.000000 exactly, without a float in between."""
     whole, _, part = text.partition(".")
     return int(whole) * 1_000_000 + int(part[:6].ljust(6, "0"))
-
-
-def _seconds(text: str) -> int | None:
-    duration = parse_slurm_duration(text)
-    return None if isinstance(duration, Special) else int(duration)

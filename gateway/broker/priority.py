@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.broker.commands import Commands
+from gateway.broker.sacctmgr import names
 from gateway.core.hostlist import expand
 from gateway.errors import BrokerUnreachable
 from gateway.wire import policy as p
@@ -145,10 +146,6 @@ def _reservation(found: dict[str, Any]) -> p.Reservation:
         nodes=tuple(nodes),
         partition=found["partition"] or None,
         flags=tuple(str(flag) for flag in found["flags"]),
-        users=_names(found["users"]),
-        accounts=_names(found["accounts"]),
+        users=names(found["users"]),
+        accounts=names(found["accounts"]),
     )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name)

@@ -1,14 +1,14 @@
 """Associations from `sacctmgr --parsable2`; a line with another number of columns is an error,
 never left out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gateway.broker.commands import Commands
+from gateway.broker.commands import Commands, Output
 from gateway.core.durations import Special, parse_slurm_duration
 from gateway.core.qos import tres
 from gateway.core.tres import GPU, parse_tres
-from gateway.errors import BrokerUnreachable
+from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
 from gateway.wire import messages as m
 
 _ASSOC = (
@@ -71,6 +71,28 @@ def show(commands: Commands, words: Sequence[str], *, columns: int) -> list[list
     return rows
 
 
+def refusal(done: Output, codes: Iterable[tuple[str, str]]) -> GatewayError:
+    """BrokerRefused with the code of the first text that sacctmgr printed; otherwise BrokerSilent,
+    since it may have been done all the same."""
+    printed = f"{done.stdout.decode('utf-8', 'replace')} {done.stderr}"
+    said = " ".join(printed.split())[:500]
+    for text, code in codes:
+        if text in said:
+            return BrokerRefused(said, code=code)
+    return BrokerSilent(f"sacctmgr: {said}")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A list as Slurm's programs print it: by comma, empty for none."""
+    return tuple(name for name in text.split(",") if name)
+
+
+def seconds(text: str) -> int | None:
+    """A duration as Slurm's programs print it; None for a word in its place."""
+    duration = parse_slurm_duration(text)
+    return None if isinstance(duration, Special) else int(duration)
+
+
 def _association(
     row: Sequence[str], *, group_gpus: int | None, is_default: bool, is_coordinator: bool
 ) -> m.Association:
@@ -78,7 +100,7 @@ def _association(
         user=row[0],
         account=row[1],
         partition=row[2] or None,
-        qos=_names(row[3]),
+        qos=names(row[3]),
         default_qos=row[4] or None,
         is_default_account=is_default,
         is_coordinator=is_coordinator,
@@ -94,19 +116,10 @@ def _association(
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name)
-
-
 def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
 def _minutes(text: str) -> int | None:
-    seconds = _seconds(text)
-    return None if seconds is None else -(-seconds // 60)
-
-
-def _seconds(text: str) -> int | None:
-    duration = parse_slurm_duration(text)
-    return None if isinstance(duration, Special) else int(duration)
+    found = seconds(text)
+    return None if found is None else -(-found // 60)
