@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway.core import limit_rules as rules
-from gateway.core.caps import KEYS, TOGETHER, Way
+from gateway.core.caps import KEYS, TOGETHER, Holder, Way
 from gateway.core.impact import (
     ActiveJob,
     Affected,
@@ -20,6 +20,7 @@ from gateway.core.impact import (
 from gateway.core.limit_rules import LimitChange
 from gateway.core.policy_change import Item, Of
 from gateway.core.qos import Scope
+from gateway.core.reason_limits import word_of
 from gateway.core.tres import GPU
 
 _MINUTE, _MILLION = 60, 1_000_000
@@ -41,7 +42,7 @@ class Limit:
     @classmethod
     def of(cls, item: Item, number: LimitChange, *, site: Site, now: datetime) -> "Limit":
         of_qos, key = item.of is Of.QOS, number.field.key
-        reason = rules.reason(rules.RULES[key], number.tres, of_qos=of_qos)
+        reason = word_of(Holder.QOS if of_qos else Holder.GROUP, key, number.tres)
         return cls(item, number, site, now, of_qos, KEYS[key][0], reason)
 
     def judge(self, queue: Sequence[ActiveJob]) -> Iterator[FieldImpact | Unknown]:

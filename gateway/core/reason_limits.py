@@ -100,3 +100,23 @@ LIMITS = _table()
 def limit_of(reason: str | None) -> LimitOf | None:
     """The limit that a reason as Slurm prints it speaks of; None: it names none."""
     return LIMITS.get(reason_word(reason))
+
+
+def word_of(holder: Holder, key: str, tres: str | None) -> str:
+    """Slurm's word for who waits for a limit, the way back of `limit_of`.
+
+    `tres` None: a limit on no resource. Of several spellings the longer one is in use.
+    """
+    wanted = LimitOf(holder, key, _named(tres))
+    words = [word for word, limit in LIMITS.items() if limit == wanted]
+    return next((word for word in words if word.endswith(("Limit", "NotSatisfied"))), words[0])
+
+
+def _named(tres: str | None) -> str | None:
+    """The resource as `_RESOURCES` names it; None for one that Slurm has no word for."""
+    base = (tres or "").partition("/")[0]
+    if base == GPU.partition("/")[0]:
+        return GPU
+    if base == "license":
+        return base
+    return tres if tres in _RESOURCES.values() else None

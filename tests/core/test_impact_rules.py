@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from gateway.core.impact import ActiveJob, Doubt, Effect, PastUsage, QosLists, Site
 from gateway.core.impact_rules import impact
-from gateway.core.limit_rules import QUIET, RULES, reason
+from gateway.core.limit_rules import QUIET, RULES
 from gateway.core.policy_change import Item
-from gateway.core.qos import FIELDS, GROUP_FIELDS, GroupPolicy, Qos, tres
+from gateway.core.qos import FIELDS, GROUP_FIELDS, GroupPolicy, Kind, Qos, tres
+from gateway.core.reason_limits import LIMITS, word_of
 from gateway.core.reasons import REASONS
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 GPU = "gres/gpu"
+FIELD_OF = {field.key: field for field in (*FIELDS, *GROUP_FIELDS)}
 NORMAL, NLP = Qos(name="normal"), GroupPolicy(name="nlp", qos=("normal", "spot"))
 SITE = Site(
     qos={"normal": NORMAL, "spot": Qos(name="spot")},
@@ -69,12 +71,12 @@ def test_each_field_has_a_rule_or_is_told_not_to_be_judged():
     assert {field.key for field in (*FIELDS, *GROUP_FIELDS)} == {*RULES, *QUIET, *unjudged}
 
 
-@pytest.mark.parametrize("key", RULES)
+@pytest.mark.parametrize("key", sorted(RULES))
 @pytest.mark.parametrize("name", ["cpu", "node", "gres/gpu", "gres/gpu:a100"])
 def test_each_reason_is_a_word_of_slurm(key, name):
-    rule = RULES[key]
-    words = [(rule.qos_reason, True), (rule.group_reason, False)]
-    assert {reason(rule, name, of_qos=of) for word, of in words if word} <= REASONS
+    holders = {one.holder for one in LIMITS.values() if one.key == key}
+    tres = name if FIELD_OF[key].kind is Kind.TRES else None
+    assert {word_of(holder, key, tres) for holder in holders} <= REASONS
 
 
 def test_a_lower_limit_lets_run_what_runs_and_holds_what_is_too_much():
