@@ -38,8 +38,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds from the question to the start. As many jobs start before p50 as after it, nine of ten
-    before p90. `jobs`: so many waits it rests on; 0 for Slurm's own."""
+    """Seconds from the question to the start. As many jobs start before p50 as after it, nine of
+    ten before p90. `jobs`: so many waits it rests on; 0 for Slurm's own."""
 
     p50_s: int
     p90_s: int | None
