@@ -53,7 +53,8 @@ UNKNOWN = "unknown"  # the key of rows of which nobody told
 class Question:
     """Rows that were submitted in [since, until) and that have one of the values given for each
     dimension of `only` (an empty text: unknown). Times are UTC; `zone` is what days and hours are
-    of. `now`: until when the waiting have waited."""
+    of. `now`: until when the waiting have waited. `own_user` and `own_groups`: whose rows the asker
+    may see whatever their number; they change no figure but `Figures.others`."""
 
     now: datetime
     since: datetime | None = None
@@ -62,6 +63,8 @@ class Question:
     least_gpus: int = 0
     wait: Wait = Wait.ELIGIBLE
     zone: str = "UTC"
+    own_user: str | None = None
+    own_groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,8 @@ class Censored:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """`jobs` = started + never_started + waiting. `ratio_of_sums`: wait over run, of those that
-    have both. `people`: different users, 0 where nobody told."""
+    have both. `people`: different users, 0 where nobody told. `others`: different users of the rows
+    that are not the asker's own (Question), a row without a user counting as one."""
 
     jobs: int = 0
     started: int = 0
@@ -104,6 +108,7 @@ class Figures:
     throttled: int = 0  # left out of the wait: arrays that held themselves back
     gpu_jobs: int = 0
     people: int = 0
+    others: int = 0
     wait: Spread = Spread()
     run: Spread = Spread()
     deferral: Spread = Spread()
