@@ -88,14 +88,14 @@ def test_what_cannot_be_imported_is_one_sentence(run, dump, words, text, sentenc
 
 
 def test_counts_that_do_not_tie_fail(run, dump, monkeypatch):
-    from gateway.cli import history
+    from gateway.cli import history_import
 
     def lossy(source):
         for batch in read(source):
             yield replace(batch, jobs=NOTHING, runs=NOTHING)
 
-    read = history.feed
-    monkeypatch.setattr(history, "feed", lossy)
+    read = history_import.feed
+    monkeypatch.setattr(history_import, "feed", lossy)
     done = run(str(dump), "--format", "sacct")
     assert done.exit_code == 1
     assert "do not tie" in done.output
