@@ -8,6 +8,7 @@ from gateway.config import load_settings
 from gateway.store import (  # their tables join the metadata
     contribution_models,  # noqa: F401
     facts_models,  # noqa: F401
+    forecast_models,  # noqa: F401
     history_models,  # noqa: F401
     money_models,  # noqa: F401
     people_models,  # noqa: F401

@@ -9,6 +9,7 @@ from gateway.config import assets
 from gateway.store import (
     contribution_models,  # noqa: F401
     facts_models,  # noqa: F401
+    forecast_models,  # noqa: F401
     history_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
     people_models,  # noqa: F401
