@@ -4,15 +4,17 @@ A job that is missing from the queue has not ended by that: it is marked as gone
 and accounting is asked (see ingest).
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
 from gateway.services import link, poll_plan, requeues
 from gateway.services.poll_plan import Plan
-from gateway.store import jobs, polls, snapshot, submissions
+from gateway.store import capacity, jobs, polls, snapshot, submissions
 from gateway.store.uow import Begin
 from gateway.store.upsert import chunks
 from gateway.wire import messages as m
@@ -84,8 +86,9 @@ def poll_queue(
     )
 
 
-def poll_cluster(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
-    """Nodes, partitions and reservations, replaced in one transaction."""
+def poll_cluster(*, begin: Begin, broker: Broker, now: datetime, zone: tzinfo = UTC) -> PollReport:
+    """Nodes, partitions and reservations, replaced in one transaction; how many cards there are is
+    kept for the day, which is one of `zone`."""
     with begin() as session:
         polls.tried(session, CLUSTER, at=now)
     try:
@@ -98,8 +101,18 @@ def poll_cluster(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:
         snapshot.replace_cluster(
             session, nodes=nodes, partitions=partitions, reservations=reservations
         )
+        capacity.note(session, now.astimezone(zone).date(), cards_of(nodes))
         polls.succeeded(session, CLUSTER, began=now, at=now)
     return PollReport()
+
+
+def cards_of(nodes: Iterable[m.Node]) -> Counter[str]:
+    """GPUs by type, in service or not; `gpu` where the node does not say which."""
+    found = Counter[str]()
+    for node in nodes:
+        if node.gpus:
+            found[node.gpu_type or "gpu"] += node.gpus
+    return found
 
 
 def poll_policy(*, begin: Begin, broker: Broker, now: datetime) -> PollReport:

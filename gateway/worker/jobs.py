@@ -107,7 +107,9 @@ def cluster(context: Context) -> None:
         poll.CLUSTER,
         CLUSTER_SECONDS,
         lambda now: (
-            poll.poll_cluster(begin=context.begin, broker=context.broker, now=now).error_code
+            poll.poll_cluster(
+                begin=context.begin, broker=context.broker, now=now, zone=context.zone
+            ).error_code
         ),
     )
 
