@@ -54,6 +54,7 @@ from gateway.web.views import (
     spot,
     submissions,
     submit,
+    waits,
 )
 
 
@@ -92,7 +93,8 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (spot, admin, admin_credit, admin_prices, admin_review, admin_months, policy):
         app.register_blueprint(module.bp)
-    app.register_blueprint(admin_contribution.bp)
+    for module in (admin_contribution, waits):
+        app.register_blueprint(module.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
     return app
@@ -130,6 +132,7 @@ def menu() -> list[tuple[str, str]]:
         ("plan.index", gettext("Plan")),
         ("jobs.index", gettext("Jobs")),
         ("cluster.index", gettext("Cluster")),
+        ("waits.index", gettext("Waits")),
         ("group.index", gettext("Group")),
         *([("admin.index", gettext("Admin"))] if _sees_health() else []),
     ]

@@ -1,0 +1,322 @@
+"""Filters of the pages of waits: a query of an address, and the question that it asks."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import url_for
+from werkzeug.datastructures import MultiDict
+
+from gateway.core.states import JobState
+from gateway.core.wait_figures import (
+    GPU_CLASSES,
+    LIMIT_CLASSES,
+    UNKNOWN,
+    Dimension,
+    Question,
+    Wait,
+)
+from gateway.web.show import plain
+from gateway.web.texts import Lazy, gettext
+from gateway.web.texts import lazy_gettext as _l
+from gateway.web.wait_texts import DIMENSION_WORDS, WAIT_WORDS, value_word
+
+PERIODS: dict[str, Lazy] = {
+    "7": _l("7 days"),
+    "30": _l("30 days"),
+    "90": _l("90 days"),
+    "365": _l("a year"),
+    "all": _l("all"),
+}
+DEFAULT_PERIOD = "30"
+# In the order of the form. Those with a closed list of values have it here.
+FILTERS: dict[Dimension, tuple[str, ...] | None] = {
+    Dimension.PARTITION: None,
+    Dimension.GPU_TYPE: None,
+    Dimension.GPU_CLASS: (*(name for name, _, _ in GPU_CLASSES), UNKNOWN),
+    Dimension.GROUP: None,
+    Dimension.QOS: None,
+    Dimension.USER: None,
+    Dimension.TEMPLATE: None,
+    Dimension.LIMIT_CLASS: (*(name for name, _ in LIMIT_CLASSES), UNKNOWN),
+    Dimension.STATE: tuple(state.value for state in JobState),
+    Dimension.SOURCE: None,
+    Dimension.CLUSTER: None,
+}
+_FIRST = 4  # of the form; the rest is folded
+_LONGEST = 200
+_MOST_VALUES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`pairs` is the address in good order: what is wrong or a default is not in it. `before`: the
+    same question about as long a time just before; None where there is none."""
+
+    question: Question
+    before: Question | None
+    period: str  # a key of PERIODS; empty: from and to
+    pairs: tuple[tuple[str, str], ...]
+    problems: tuple[str, ...]
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        """For `url_for`."""
+        found: dict[str, list[str]] = {}
+        for name, value in self.pairs:
+            found.setdefault(name, []).append(value)
+        return found
+
+    def url(self, endpoint: str, **changes: str | Sequence[str] | None) -> str:
+        """The same filters on a page, with other values; None takes one away. What is no filter,
+        such as an order of rows, is given anew each time."""
+        wanted: dict[str, Any] = {**self.query, **changes}
+        return url_for(endpoint, **wanted)
+
+    def typed(self, name: str) -> str:
+        return next((value for key, value in self.pairs if key == name), "")
+
+
+def read(args: MultiDict[str, str], *, now: datetime, zone: ZoneInfo) -> Asked:
+    """Never raises: what cannot be read is left out, and `problems` say so in words."""
+    problems: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    only = _only(args, pairs, problems)
+    wait = _wait(args, pairs, problems)
+    period, since, until = _period(args, pairs, problems, now=now, zone=zone)
+    question = Question(now=now, since=since, until=until, only=only, wait=wait, zone=zone.key)
+    return Asked(question, _before(question), period, tuple(pairs), tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    word: str
+    url: str
+    on: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One filter of the form: a select where `options` are closed, else a text with proposals.
+    `rest`: further values of the same filter, which the form carries."""
+
+    name: str
+    word: str
+    value: str
+    options: tuple[tuple[str, str], ...]
+    closed: bool
+    rest: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterView:
+    """What fragments/waits_filters.html shows."""
+
+    action: str
+    periods: tuple[Choice, ...]
+    waits: tuple[Choice, ...]
+    set: tuple[Choice, ...]
+    controls: tuple[Control, ...]
+    more: tuple[Control, ...]
+    more_open: bool
+    carried: tuple[tuple[str, str], ...]
+    since: str
+    until: str
+    clear: str | None
+    problems: tuple[str, ...]
+
+
+Known = Mapping[Dimension, Iterable[str]]
+_Url = Callable[..., str]
+
+
+def view(
+    asked: Asked,
+    endpoint: str,
+    known: Known,
+    *,
+    with_wait: bool = True,
+    keep: Mapping[str, str] | None = None,
+    **place: Any,
+) -> FilterView:
+    """`known`: values to propose. `place` are the variables of the endpoint's own path, `keep` what
+    else stands in the address and shall stay."""
+    more = keep or {}
+
+    def url(**changes: str | Sequence[str] | None) -> str:
+        return asked.url(endpoint, **{**place, **more, **changes})
+
+    controls = [_control(asked, one, known.get(one, ())) for one in FILTERS if _has(one, known)]
+    folded = controls[_FIRST:]
+    at = {"from": None, "to": None}
+    set_ = [*_removable(asked, url), *_days(asked, url)]
+    return FilterView(
+        action=url_for(endpoint, **place),
+        periods=tuple(
+            Choice(
+                str(word),
+                url(period=None if key == DEFAULT_PERIOD else key, **at),
+                key == asked.period,
+            )
+            for key, word in PERIODS.items()
+        ),
+        waits=tuple(
+            Choice(
+                str(word),
+                url(wait=None if key is Wait.ELIGIBLE else key.value),
+                key is asked.question.wait,
+            )
+            for key, word in WAIT_WORDS.items()
+        )
+        if with_wait
+        else (),
+        set=tuple(set_),
+        controls=tuple(controls[:_FIRST]),
+        more=tuple(folded),
+        more_open=any(one.value for one in folded) or not asked.period,
+        carried=tuple([("wait", asked.typed("wait"))] if asked.typed("wait") else [])
+        + tuple(more.items()),
+        since=asked.typed("from"),
+        until=asked.typed("to"),
+        clear=url_for(endpoint, **place) if len(set_) > 1 else None,
+        problems=asked.problems,
+    )
+
+
+def _only(
+    args: MultiDict[str, str], pairs: list[tuple[str, str]], problems: list[str]
+) -> dict[Dimension, tuple[str, ...]]:
+    only: dict[Dimension, tuple[str, ...]] = {}
+    for dimension, closed in FILTERS.items():
+        values = dict.fromkeys(text.strip() for text in args.getlist(dimension.value))
+        good = [text for text in values if text and _is_good(text, dimension, closed, problems)]
+        if len(good) > _MOST_VALUES:
+            word = str(DIMENSION_WORDS[dimension])
+            problems.append(
+                gettext(
+                    "%(filter)s: only the first %(n)s values count.", filter=word, n=_MOST_VALUES
+                )
+            )
+            good = good[:_MOST_VALUES]
+        if good:
+            pairs += [(dimension.value, text) for text in good]
+            only[dimension] = tuple("" if text == UNKNOWN else text for text in good)
+    return only
+
+
+def _is_good(
+    text: str, dimension: Dimension, closed: tuple[str, ...] | None, problems: list[str]
+) -> bool:
+    if len(text) <= _LONGEST and "\0" not in text and (closed is None or text in closed):
+        return True
+    word = str(DIMENSION_WORDS[dimension])
+    problems.append(_unread(word, text))
+    return False
+
+
+def _unread(word: str, text: str) -> str:
+    shown = plain(text[:60])
+    return gettext(
+        "%(filter)s: “%(value)s” is not known and was left out.", filter=word, value=shown
+    )
+
+
+def _wait(args: Mapping[str, str], pairs: list[tuple[str, str]], problems: list[str]) -> Wait:
+    text = args.get("wait", "").strip()
+    if not text:
+        return Wait.ELIGIBLE
+    if text not in list(Wait):
+        problems.append(_unread(gettext("Wait"), text))
+        return Wait.ELIGIBLE
+    if text != Wait.ELIGIBLE:
+        pairs.append(("wait", text))
+    return Wait(text)
+
+
+def _period(
+    args: Mapping[str, str],
+    pairs: list[tuple[str, str]],
+    problems: list[str],
+    *,
+    now: datetime,
+    zone: ZoneInfo,
+) -> tuple[str, datetime | None, datetime | None]:
+    """Which period, from when, until when. Days are the site's, both ends included."""
+    first = _day(args.get("from", ""), gettext("From"), zone, problems)
+    last = _day(args.get("to", ""), gettext("To"), zone, problems, after=1)
+    if first and last and first >= last:
+        problems.append(gettext("The period ends before it begins, and was left out."))
+        first = last = None
+    if first or last:
+        pairs += [(name, args[name].strip()) for name, at in (("from", first), ("to", last)) if at]
+        return "", first, last
+    period = args.get("period", "").strip() or DEFAULT_PERIOD
+    if period not in PERIODS:
+        problems.append(_unread(gettext("Period"), period))
+        period = DEFAULT_PERIOD
+    if period != DEFAULT_PERIOD:
+        pairs.append(("period", period))
+    return period, None if period == "all" else now - timedelta(days=int(period)), None
+
+
+def _day(
+    text: str, word: str, zone: ZoneInfo, problems: list[str], *, after: int = 0
+) -> datetime | None:
+    if not text.strip():
+        return None
+    try:
+        day = date.fromisoformat(text.strip()) + timedelta(days=after)
+        return datetime.combine(day, time(), zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        problems.append(_unread(word, text))
+        return None
+
+
+def _before(question: Question) -> Question | None:
+    if question.since is None:
+        return None
+    length = (question.until or question.now) - question.since
+    try:
+        return replace(question, since=question.since - length, until=question.since)
+    except OverflowError:
+        return None
+
+
+def _has(dimension: Dimension, known: Known) -> bool:
+    """A filter of one value, or of none, is no filter."""
+    needs_several = {Dimension.CLUSTER, Dimension.SOURCE}
+    return dimension not in needs_several or len(tuple(known.get(dimension, ()))) > 1
+
+
+def _control(asked: Asked, dimension: Dimension, known: Iterable[str]) -> Control:
+    closed = FILTERS[dimension]
+    values = [value for name, value in asked.pairs if name == dimension.value]
+    options = closed or tuple(dict.fromkeys((*known, *values)))
+    return Control(
+        name=dimension.value,
+        word=str(DIMENSION_WORDS[dimension]),
+        value=values[0] if values else "",
+        options=tuple((one, value_word(dimension, one)) for one in options),
+        closed=closed is not None,
+        rest=tuple(values[1:]),
+    )
+
+
+def _removable(asked: Asked, url: _Url) -> Iterable[Choice]:
+    title = gettext("Take this filter away")
+    for dimension in FILTERS:
+        values = [value for name, value in asked.pairs if name == dimension.value]
+        for value in values:
+            rest = [one for one in values if one != value]
+            word = f"{DIMENSION_WORDS[dimension]}: {value_word(dimension, value)}"
+            yield Choice(word, url(**{dimension.value: rest or None}), title=title)
+
+
+def _days(asked: Asked, url: _Url) -> Iterable[Choice]:
+    title = gettext("Take this filter away")
+    for name, word in (("from", gettext("From")), ("to", gettext("To"))):
+        if asked.typed(name):
+            yield Choice(f"{word}: {asked.typed(name)}", url(**{name: None}), title=title)
