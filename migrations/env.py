@@ -16,6 +16,7 @@ from gateway.store import (  # their tables join the metadata
     policy_models,  # noqa: F401
     spot_models,  # noqa: F401
     training_models,  # noqa: F401
+    wait_models,  # noqa: F401
 )
 from gateway.store.models import Base
 from gateway.store.types import UtcDateTime

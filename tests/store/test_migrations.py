@@ -17,6 +17,7 @@ from gateway.store import (
     schema,
     spot_models,  # noqa: F401
     training_models,  # noqa: F401
+    wait_models,  # noqa: F401
 )
 from gateway.store.models import Base
 from gateway.store.uow import make_begin
