@@ -47,6 +47,7 @@ class Settings:
     gate: str
     policy_second_approval: bool
     contribution_hour: int  # of the site's zone
+    waits_k: int  # fewer people than these are not told of by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         gate=reader.choice("gate", "enforce", GATE_MODES),
         policy_second_approval=reader.flag("policy_second_approval", default=False),
         contribution_hour=int(reader.number("contribution_hour", 3, low=0, high=23)),
+        waits_k=int(reader.number("waits_k", 3, low=1, high=100)),
     )
     reader.finish()
     return settings
