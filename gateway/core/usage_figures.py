@@ -48,7 +48,8 @@ class Use:
     """Runs that held cards in the period, by `keys` (as many as were asked by; UNKNOWN where
     nobody told). `gpu_seconds` is the part inside. `charge`: of the `ended` runs, which ended in
     the period, as posted, refunds not taken off; None where the asker may see no credit of it.
-    `others`: different people beside the asker and the asker's groups (Figures.others)."""
+    `others`: different people beside the asker and the asker's groups (Figures.others). `untold`:
+    runs of which nobody told how many cards they had; they are in no hours."""
 
     keys: tuple[str, ...] = ()
     runs: int = 0
@@ -58,6 +59,7 @@ class Use:
     gpu_seconds: int = 0
     cpu_seconds: int = 0
     charge: int | None = None
+    untold: int = 0
 
 
 @dataclass(frozen=True, slots=True)

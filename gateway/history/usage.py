@@ -1,0 +1,177 @@
+"""Use of cards over the view `waits`. Definitions: docs/engineering/waits.md, core.usage_figures.
+
+Every figure is exact. Of a run over an edge the part inside is elapsed × overlap ÷ length, rounded
+so that the parts of neighbouring periods add up to the run. Each function takes a connection of
+history.reading.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from gateway.core.usage_figures import By, CreditSeen, DayUse, Use
+from gateway.core.wait_figures import UNKNOWN, Question
+from gateway.history.usage_sql import OTHERS, Held, days, held, local
+
+if TYPE_CHECKING:
+    import duckdb
+
+    Connection = duckdb.DuckDBPyConnection
+
+_PART = """CASE WHEN start >= lo AND ended <= hi THEN elapsed WHEN length = 0 THEN 0
+    ELSE elapsed * least(greatest(hi - start, 0), length) // length
+       - elapsed * least(greatest(lo - start, 0), length) // length END"""
+_USE = """
+WITH by_person AS (
+    SELECT {keys}, person, is_own, count(*) AS runs, count(*) FILTER (is_end) AS ends,
+        sum(gpus * part) AS gpu_seconds, sum(cpus * part) AS cpu_seconds,
+        sum(charge) FILTER (is_end AND is_seen) AS charge, count(*) FILTER (gpus IS NULL) AS untold
+    FROM (
+        SELECT *, {part} AS part, coalesce(last >= lo AND last < hi, false) AS is_end
+        FROM ({parts})
+    )
+    GROUP BY {keys}, person, is_own
+)
+SELECT {keys}, sum(runs), sum(ends), count(DISTINCT person), {others},
+    coalesce(sum(gpu_seconds), 0), coalesce(sum(cpu_seconds), 0), sum(charge), sum(untold)
+FROM by_person GROUP BY {keys}
+"""
+# Of most runs both ends lie in one month; of the others each month has its part.
+_MONTHS = """
+    SELECT *, {first} AS month, {lo} AS lo, {hi} AS hi FROM ({held}) WHERE {first} = {past}
+    UNION ALL
+    SELECT crossing.*, named.month, named.lo, named.hi
+    FROM (SELECT *, {first} AS first, {past} AS past FROM ({held})) AS crossing
+    JOIN (VALUES {months}) AS named(month, lo, hi)
+        ON named.month BETWEEN crossing.first AND crossing.past
+    WHERE crossing.first <> crossing.past
+"""
+
+
+def use(
+    connection: "Connection", question: Question, by: Sequence[By], *, credit: CreditSeen
+) -> list[Use]:
+    """Runs that held something in the period, by none, one or two of `By`: months in their order,
+    others by GPU-hours. `wait` of the question does not matter."""
+    of = held(question, credit)
+    parts = f"SELECT *, 0 AS one, {of.lo} AS lo, {of.hi} AS hi FROM ({of.sql})"  # noqa: S608
+    if By.MONTH in by:
+        parts = _by_month(connection, of, ZoneInfo(question.zone))
+    keys = ", ".join(f'"{one.value}"' for one in by) or "one"
+    rows = connection.execute(
+        _USE.format(keys=keys, part=_PART, parts=parts, others=OTHERS), of.given
+    ).fetchall()
+    found = [_use(row, by) for row in rows]
+    return sorted(found, key=lambda one: _order(one, by))
+
+
+def by_day(connection: "Connection", question: Question) -> list[DayUse]:
+    """Cards of each type that jobs held, by day of the question's zone, in the order of days."""
+    of = held(question)
+    of = _within(connection, of)
+    zone = ZoneInfo(question.zone)
+    begin, end = f"greatest(start, {of.lo})", f"least(ended, {of.hi})"
+    rows = connection.execute(
+        _STEPS.format(
+            held=of.sql,
+            begin=begin,
+            end=end,
+            first=local(begin, zone, of.lo, of.hi),
+            last=local(end, zone, of.lo, of.hi),
+        ),
+        of.given,
+    ).fetchall()
+    steps: dict[str, dict[int, tuple[int, int]]] = {}
+    for gpu_type, day, gpus, moments in rows:
+        steps.setdefault(gpu_type or UNKNOWN, {})[day] = (int(gpus), int(moments))
+    return [one for name in sorted(steps) for one in _summed(name, steps[name], zone, of.lo, of.hi)]
+
+
+# Card-seconds until a moment b are the sum of cards × (b - start) of what began before it, less
+# that of cards × (b - end) of what ended before it: a row a day on which something began or ended.
+_STEPS = """
+SELECT gpu_type, day, sum(cards), sum(cards * moment) FROM (
+    SELECT gpu_type, {first} // 86400 AS day, gpus AS cards, {begin} AS moment
+    FROM ({held}) WHERE gpus > 0
+    UNION ALL
+    SELECT gpu_type, {last} // 86400 AS day, -gpus AS cards, {end} AS moment
+    FROM ({held}) WHERE gpus > 0
+) GROUP BY gpu_type, day
+"""
+
+
+def _by_month(connection: "Connection", of: Held, zone: ZoneInfo) -> str:
+    """The rows with the ends of each month that they reach into, inside the period."""
+    of = _within(connection, of)
+    first = _month(local(f"greatest(start, {of.lo})", zone, of.lo, of.hi))
+    past = _month(local(f"greatest(start, {of.lo}, least(ended, {of.hi - 1}))", zone, of.lo, of.hi))
+    months: dict[int, tuple[int, int]] = {}
+    for day, begins, ends in days(zone, of.lo, of.hi):
+        number = day.year * 12 + day.month - 1
+        months[number] = (months.get(number, (begins, 0))[0], ends)
+    listed = ", ".join(f"({number}, {lo}, {hi})" for number, (lo, hi) in months.items())
+    return _MONTHS.format(
+        held=of.sql, lo=of.lo, hi=of.hi, first=first, past=past, months=listed or "(0, 0, 0)"
+    )
+
+
+def _within(connection: "Connection", of: Held) -> Held:
+    """A period without a beginning has one where the first run began."""
+    query = f"SELECT min(start), max(ended) FROM ({of.sql})"  # noqa: S608  # ours
+    (first, last) = connection.execute(query, of.given).fetchone() or (None, None)
+    if first is None or last is None:
+        return replace(of, lo=of.hi)
+    return replace(of, lo=max(of.lo, first), hi=min(of.hi, last + 1))
+
+
+def _month(seconds: str) -> str:
+    at = f"make_timestamp({seconds} * 1000000)"
+    return f"(year({at}) * 12 + month({at}) - 1)"
+
+
+def _use(row: tuple[Any, ...], by: Sequence[By]) -> Use:
+    """A query without a key has a 0 in its place."""
+    many = max(len(by), 1)
+    keys = tuple(_key(value, one) for value, one in zip(row, by, strict=False))
+    runs, ended, people, others, gpus, cpus, charge, untold = row[many:]
+    return Use(
+        keys=keys,
+        runs=int(runs),
+        ended=int(ended),
+        people=int(people),
+        others=int(others),
+        gpu_seconds=int(gpus),
+        cpu_seconds=int(cpus),
+        charge=None if charge is None else int(charge),
+        untold=int(untold),
+    )
+
+
+def _key(value: Any, by: By) -> str:
+    if by is By.MONTH:
+        return f"{value // 12}-{value % 12 + 1:02}"
+    return str(value) if value is not None else UNKNOWN
+
+
+def _order(one: Use, by: Sequence[By]) -> tuple[Any, ...]:
+    months = tuple(key for key, part in zip(one.keys, by, strict=True) if part is By.MONTH)
+    return (*months, -one.gpu_seconds, -one.runs, one.keys)
+
+
+def _summed(
+    name: str, steps: dict[int, tuple[int, int]], zone: ZoneInfo, lo: int, hi: int
+) -> Iterator[DayUse]:
+    """Days on which no card was held are not there."""
+    cards = moments = before = 0
+    for day, _, ends in days(zone, lo, hi):
+        gpus, at = steps.get((day - _FIRST_DAY).days, (0, 0))
+        cards, moments = cards + gpus, moments + at
+        until = cards * ends - moments
+        if until > before:
+            yield DayUse(day, name, until - before)
+        before = until
+
+
+_FIRST_DAY = date(1970, 1, 1)
