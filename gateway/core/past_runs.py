@@ -1,7 +1,9 @@
-"""The columns of the job history: what the database tells of a run, in the order of a row."""
+"""The columns of the job history, in the order of a row."""
 
 from enum import StrEnum
 from typing import Any
+
+from gateway.core.wait_causes import Cause
 
 
 class ColumnType(StrEnum):
@@ -12,8 +14,11 @@ class ColumnType(StrEnum):
 
 _INTEGER, _TEXT, _TIME = ColumnType.INTEGER, ColumnType.TEXT, ColumnType.TIME
 
-# One row a run. Any may be null where Slurm, or the price list, says nothing. `charge` is what was
-# posted, in millionths of the currency, refunds not taken off; `limit_minutes` the time limit.
+# One row a run, and one a job that never started or waits: docs/engineering/waits.md tells them
+# apart. Any may be null where Slurm, or the price list, says nothing. `charge` is what was posted,
+# in millionths of the currency, refunds not taken off; `limit_minutes` the time limit. `source` is
+# the name of an imported set. `seen_at`, `cause_now`: until when the seconds of a row that waits
+# are counted in `cause_*`, and what it waits for since then.
 COLUMNS: dict[str, ColumnType] = {
     "run_id": _INTEGER,
     "job_id": _INTEGER,
@@ -39,5 +44,10 @@ COLUMNS: dict[str, ColumnType] = {
     "restarts": _INTEGER,
     "charge": _INTEGER,
     "alloc_tres": _TEXT,
+    "source": _TEXT,
+    "priority": _INTEGER,
+    "seen_at": _TIME,
+    "cause_now": _TEXT,
+    **{f"cause_{cause}": _INTEGER for cause in Cause},
 }
 Row = tuple[Any, ...]  # in the order of COLUMNS

@@ -19,7 +19,7 @@ from typing import Any
 
 from gateway.core.past_runs import COLUMNS, ColumnType, Row
 
-SHAPE = 1  # of the columns: another number makes everything anew
+SHAPE = 2  # of the columns: another number makes everything anew
 LIST = "runs.json"
 # DuckDB fetches nothing from anywhere: what is needed is built in.
 OWN: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": False}
@@ -72,16 +72,23 @@ def save(folder: Path, manifest: Manifest) -> None:
         "made_at": manifest.made_at.timestamp(),
         "files": {str(block): name for block, name in sorted(manifest.files.items())},
     }
-    part = folder / f"{LIST}.part"
+    put_list(folder / LIST, facts)
+
+
+def put_list(place: Path, facts: Mapping[str, object]) -> None:
+    """Renamed into its place, so that readers have the old list or the new one; on disk."""
+    part = place.with_name(f"{place.name}.part")
     with part.open("w") as file:
         json.dump(facts, file)
         file.flush()
         os.fsync(file.fileno())
-    part.replace(folder / LIST)
+    part.replace(place)
+    to_disk(place.parent)
 
 
-def write(folder: Path, block: int, rows: Sequence[Row]) -> str:
-    """The block's file, on disk; its name. Nobody reads it before a list names it."""
+def write(folder: Path, block: int, rows: Sequence[Row], times: Sequence[int] = ()) -> str:
+    """The block's file, on disk; its name. Nobody reads it before a list names it. `times`: how
+    often each row is in it, once where nothing is said."""
     import duckdb  # noqa: PLC0415  # tens of megabytes, for who writes or reads history
 
     name = f"runs-{block:06}-{secrets.token_hex(6)}.parquet"
@@ -89,6 +96,7 @@ def write(folder: Path, block: int, rows: Sequence[Row]) -> str:
         str(place): _array(kind, [row[place] for row in rows])
         for place, kind in enumerate(COLUMNS.values())
     }
+    columns["times"] = _array(ColumnType.INTEGER, list(times or [1] * len(rows)))
     chosen = ", ".join(
         f'{_typed(place, kind)} AS "{column}"'
         for place, (column, kind) in enumerate(COLUMNS.items())
@@ -98,10 +106,20 @@ def write(folder: Path, block: int, rows: Sequence[Row]) -> str:
         connection.execute("SET pandas_analyze_sample = 0")
         connection.register("given", columns)
         path = str(folder / name).replace("'", "''")
-        copy = f"COPY (SELECT {chosen} FROM given) TO '{path}' (FORMAT parquet)"  # noqa: S608  # ours
+        source = "(SELECT *, unnest(range(times)) FROM given)"
+        copy = f"COPY (SELECT {chosen} FROM {source}) TO '{path}' (FORMAT parquet)"  # noqa: S608  # ours
         connection.execute(copy)
-    _to_disk(folder / name)
+    to_disk(folder / name)
     return name
+
+
+def to_disk(place: Path) -> None:
+    """The file, or the names in the folder, whatever happens to the machine."""
+    opened = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:
@@ -127,8 +145,3 @@ def _array(kind: ColumnType, values: list[Any]) -> Any:
     missing = [value is None for value in values]
     known = np.array([value or 0 for value in values], dtype=np.int64)
     return np.ma.masked_array(known, mask=missing)
-
-
-def _to_disk(file: Path) -> None:
-    with file.open("rb") as opened:
-        os.fsync(opened.fileno())

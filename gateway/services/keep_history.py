@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gateway.history import blocks, reading
-from gateway.store import history
+from gateway.store import history, history_rows
 from gateway.store.uow import Begin
 
 
@@ -28,13 +28,14 @@ def keep(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
         manifest = blocks.load(folder)
         with read() as session:
             marks = history.marks(session)
-            highest = history.highest_run(session) or 0
+            highest, _ = history.highest(session)
         if manifest is None or manifest.highest > highest:
             return _rebuild(folder, begin=begin, read=read, now=now)
         if not marks:
             return Kept()
-        made = _write(folder, sorted(marks), read=read)
-        _publish(folder, blocks.Manifest({**manifest.files, **made}, highest, now))
+        made = _write(folder, sorted(marks), read=read, now=now)
+        kept = {block: name for block, name in manifest.files.items() if block not in marks}
+        _publish(folder, blocks.Manifest(kept | made, highest, now))
         with begin() as session:
             history.unmark(session, [mark for ids in marks.values() for mark in ids])
     return Kept(made=len(made))
@@ -75,24 +76,25 @@ def info(folder: Path, *, read: Begin) -> Known:
 def _rebuild(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
     with read() as session:
         marks = history.marks(session)
-        highest = history.highest_run(session) or 0
+        highest, _ = history.highest(session)
         known = history.blocks(session)
-    made = _write(folder, known, read=read)
+    made = _write(folder, known, read=read, now=now)
     _publish(folder, blocks.Manifest(made, highest, now))
     with begin() as session:
         history.unmark(session, [mark for ids in marks.values() for mark in ids])
     return Kept(made=len(made), rebuilt=True)
 
 
-def _write(folder: Path, wanted: Iterable[int], *, read: Begin) -> dict[int, str]:
+def _write(folder: Path, wanted: Iterable[int], *, read: Begin, now: datetime) -> dict[int, str]:
     """Each block read in a transaction of its own, after its marks were seen: what is written
     meanwhile is in it, or has a new mark."""
     made: dict[int, str] = {}
     for block in wanted:
         with read() as session:
-            rows = history.rows(session, block)
-        if rows:
-            made[block] = blocks.write(folder, block, rows)
+            found = history_rows.rows(session, block, now=now)
+        if found:
+            rows, tasks = zip(*found, strict=True)
+            made[block] = blocks.write(folder, block, rows, tasks)
     return made
 
 

@@ -264,7 +264,7 @@ def change_all(session: Session, rows: Sequence[dict[str, Any]]) -> None:
 def settled(session: Session, run_ids: Sequence[int]) -> None:
     if run_ids:
         session.connection().execute(_SETTLED, [{"of": run_id} for run_id in run_ids])
-        history.mark(session, run_ids)
+        history.mark_runs(session, run_ids)
 
 
 def look_again(session: Session, reasons: Sequence[str]) -> None:

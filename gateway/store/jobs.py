@@ -251,7 +251,7 @@ def put_run(session: Session, row: dict[str, Any], *, before: dict[str, Any] | N
     if before is None:
         made = _by_column(row) | {"to_settle": row["end_time"] is not None}
         run_id = insert_if_new(session, Run.__table__, made)
-        history.mark(session, [] if run_id is None else [run_id])
+        history.mark(session, [] if run_id is None else [row["job_id"]])
         return run_id is not None
     if row["end_time"] is None and before["end_time"] is not None:
         return False  # an end that was told, or that a person decided, is not taken back
@@ -264,7 +264,7 @@ def put_run(session: Session, row: dict[str, Any], *, before: dict[str, Any] | N
     values = {getattr(Run, name): value for name, value in changed.items()}
     statement = update(Run).where(Run.id == before["id"]).values(values)
     session.execute(statement.execution_options(synchronize_session=False))
-    history.mark(session, [before["id"]])
+    history.mark(session, [before["job_id"], row["job_id"]])
     return True
 
 

@@ -46,12 +46,12 @@ _FEW_JOBS = 20_000
 
 def put(session: Session, jobs: Sequence[tuple[Any, ...]], runs: Sequence[tuple[Any, ...]]) -> None:
     """Insert prepared jobs and their runs; one that somebody has made already is left as it is."""
-    highest = history.highest_run(session)
+    before = history.highest(session)
     if session.connection().dialect.name == "sqlite":
         _put_as_they_are(session, jobs, runs)
     else:
         _put_typed(session, jobs, runs)
-    history.mark_since(session, highest)
+    history.mark_since(session, before)
 
 
 def _put_as_they_are(

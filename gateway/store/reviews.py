@@ -204,7 +204,7 @@ def end_by_decision(session: Session, run_id: int, seconds: int) -> None:
         .where(Run.id == run_id)
         .values(end_time=end, elapsed_seconds=seconds, suspended_seconds=0, to_settle=True)
     )
-    history.mark(session, [run_id])
+    history.mark(session, [run.job_id])
     session.execute(
         update(Job)
         .where(Job.id == run.job_id)

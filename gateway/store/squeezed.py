@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from gateway.store import new_jobs
+from gateway.store import history, new_jobs
 from gateway.store.new_jobs import JOB, NONE, RUN, insert_job, insert_run
 
 
@@ -88,10 +88,12 @@ def put(session: Session, jobs: Squeezed, runs: Squeezed) -> None:
     if connection.dialect.name != "sqlite":
         new_jobs.put(session, expand_jobs(jobs), expand_runs(runs))
         return
+    before = history.highest(session)
     driver: Any = connection.connection.driver_connection
     driver.executemany(_job_statement(jobs.alike, jobs.kept, jobs.nullable), jobs.rows)
     if runs.rows:
         driver.executemany(_run_statement(runs.alike, runs.kept, runs.nullable), runs.rows)
+    history.mark_since(session, before)
 
 
 @lru_cache(64)

@@ -126,7 +126,7 @@ def add_run(begin: Begin, job_id: int, **values: Any) -> int:
         run = t.Run(**(facts | values))
         session.add(run)
         session.flush()
-        history.mark(session, [run.id])
+        history.mark(session, [run.job_id])
         return run.id
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.core.credits import MILLION
+from gateway.core.past_runs import COLUMNS
 from gateway.core.policy_change import Item
 from gateway.core.pricing import Preempted
 from gateway.core.qos import GroupPolicy, Qos, tres
@@ -275,6 +276,7 @@ def test_the_same_as_slowly_minute_by_minute(read, runs, limit, old):
                 *(began + (start - waited) * 60, began + (start - waited) * 60),
                 *(began + start * 60, began + (start + length) * 60),
                 *(length * 60, 0, length, 1, 1, gpus, "a100", 0, None, ""),
+                *[None] * (len(COLUMNS) - 24),
             )
             for n, (start, length, gpus, user, waited) in enumerate(runs)
         ]

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.past_runs import COLUMNS
 from gateway.services import ingest_new
-from gateway.store import history, new_jobs
+from gateway.store import history, history_rows, new_jobs
 from gateway.testing import builders as b
 from gateway.wire import messages as m
 
@@ -14,6 +14,10 @@ from gateway.wire import messages as m
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(history, "BLOCK", 2)
+
+
+def ids(session, block):
+    return [row[0] for row, _ in history_rows.rows(session, block, now=b.NOW)]
 
 
 def add(begin, **values):
@@ -24,7 +28,8 @@ def test_times_are_whole_seconds_on_each_database(begin, read):
     end = datetime(2026, 3, 1, 12, 0, 0, 987_654, tzinfo=UTC)
     add(begin, end_time=end, eligible_time=None)
     with read() as session:
-        (row,) = history.rows(session, 0)
+        ((row, times),) = history_rows.rows(session, 0, now=b.NOW)
+    assert times == 1
     found = dict(zip(COLUMNS, row, strict=True))
     assert found["end_time"] == int(end.timestamp())
     assert found["eligible_time"] is None
@@ -37,8 +42,8 @@ def test_blocks_are_those_that_hold_a_run(begin, read):
     assert runs == [1, 2, 3]
     with read() as session:
         assert history.blocks(session) == [0, 1]
-        assert [row[0] for row in history.rows(session, 1)] == [2, 3]
-        assert history.rows(session, 2) == []
+        assert ids(session, 1) == [2, 3]
+        assert ids(session, 2) == []
 
 
 @pytest.mark.usefixtures("small")
@@ -64,7 +69,7 @@ def test_runs_that_are_stored_many_at_once_are_marked(begin):
         )
         new_jobs.put(session, prepared.jobs, prepared.runs)
     with begin() as session:
-        runs = [row[0] for block in history.blocks(session) for row in history.rows(session, block)]
+        runs = [run for block in history.blocks(session) for run in ids(session, block)]
         assert len(runs) == 6
         assert {run // 2 for run in runs[1:]} == set(history.marks(session))
 
