@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gateway.core.forecast import Ask, Forecast, ForecastSource, NoForecast
 from gateway.core.reasons import reason_key
+from gateway.services.forecast_record import KEPT
 from gateway.store import forecasts as store
 from gateway.store.forecasts import Made, Newest, WaitingRow
 from gateway.store.queries.forecasts import SUBMIT, WAITING
@@ -14,7 +15,6 @@ from gateway.store.uow import Begin
 from gateway.store.upsert import chunks
 
 MOST = 10_000  # jobs that wait
-KEPT = timedelta(days=180)
 _BATCH = 1000
 # A job of plain sbatch counts as forecast at its submit when it is seen so soon after.
 _AT_SUBMIT = timedelta(minutes=10)

@@ -15,6 +15,7 @@ from gateway.store.uow import Begin
 
 MOST = 100_000  # the newest of a period: more would keep the page waiting
 LIKE_WINDOW = timedelta(days=90)
+KEPT = timedelta(days=180)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from gateway.web.views import (
     api,
     auth,
     cluster,
+    forecast_record,
     group,
     group_budgets,  # noqa: F401  # adds its routes to the group's
     group_members,  # noqa: F401  # adds its routes to the group's
@@ -95,6 +96,7 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (admin_contribution, waits):
         app.register_blueprint(module.bp)
+    app.register_blueprint(forecast_record.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
     return app
