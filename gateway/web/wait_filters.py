@@ -252,14 +252,16 @@ def _period(
         first = last = None
     if first or last:
         pairs += [(name, args[name].strip()) for name, at in (("from", first), ("to", last)) if at]
-        return "", first, last
+        return "", first, last or now
     period = args.get("period", "").strip() or DEFAULT_PERIOD
     if period not in PERIODS:
         problems.append(_unread(gettext("Period"), period))
         period = DEFAULT_PERIOD
     if period != DEFAULT_PERIOD:
         pairs.append(("period", period))
-    return period, None if period == "all" else now - timedelta(days=int(period)), None
+    if period == "all":
+        return period, None, None
+    return period, now - timedelta(days=int(period)), now
 
 
 def _day(

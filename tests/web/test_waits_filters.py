@@ -30,7 +30,7 @@ def read(query: str, zone: ZoneInfo = BERLIN) -> Asked:
 def test_without_a_query_the_last_thirty_days_are_asked_against_those_before() -> None:
     asked = read("")
     assert asked.question.since == NOW - timedelta(days=30)
-    assert asked.question.until is None
+    assert asked.question.until == NOW
     assert asked.before is not None
     assert (asked.before.since, asked.before.until) == (
         NOW - timedelta(days=60),
