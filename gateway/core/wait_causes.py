@@ -6,14 +6,14 @@ from itertools import pairwise
 
 from gateway.core.caps import Holder
 from gateway.core.reason_limits import limit_of
-from gateway.core.reasons import reason_key
+from gateway.core.reasons import reason_key, reason_word
 
 
 class Cause(StrEnum):
     """In the order in which they are shown. The person's own doing first."""
 
     DEFERRAL = "deferral"  # before eligible: dependency, hold, begin time
-    ARRAY_THROTTLE = "array_throttle"  # the array's own limit of tasks at once
+    ARRAY_THROTTLE = "array_throttle"  # the array's own limit of tasks at once, also before that
     USER_LIMIT = "user_limit"
     GROUP_LIMIT = "group_limit"
     QOS_LIMIT = "qos_limit"
@@ -52,26 +52,38 @@ _OF_KEY = {
 }
 
 
+# Before a job is eligible these are told apart from the rest, which is deferral. Slurm 26.05 calls
+# the tasks of a throttled array eligible only once the throttle lets them go, and takes a job that
+# is held, by whomever, for eligible since its release.
+_EARLY = {"JobArrayTaskLimit": Cause.ARRAY_THROTTLE, HELD_BY_GATE: Cause.GROUP_LIMIT}
+
+
 def cause_of(reason: str | None) -> Cause:
     """The cause of the seconds in which an eligible job waits for this reason of Slurm's.
 
-    PartitionNodeLimit and Constraints stay unknown: each is what Slurm says of a job that is too
-    large as well as of one whose nodes are down.
+    Some stay unknown because Slurm says them of two things: PartitionNodeLimit and Constraints of
+    a job that is too large and of nodes that are down; and those of core.wait_doubts, which the
+    poll has told apart before it wrote them where that can be done.
     """
     if reason == HELD_BY_GATE:
         return Cause.GROUP_LIMIT
     limit = limit_of(reason)
     if limit is None:
-        # "Reserved for maintenance", "May be reserved for other job": the node is well.
-        if reason is not None and reason.startswith("ReqNodeNotAvail") and "eserved" in reason:
-            return Cause.RESERVATION
-        return _OF_KEY.get(reason_key(reason), Cause.UNKNOWN)
+        return _without_limit(reason)
     key = limit.key or ""
     if key.endswith("_per_user"):
         return Cause.USER_LIMIT
     if limit.holder is Holder.GROUP or key.endswith("_per_account"):
         return Cause.GROUP_LIMIT
     return Cause.QOS_LIMIT if limit.holder is Holder.QOS else Cause.UNKNOWN
+
+
+def cause_at(reason: str | None, *, eligible: bool) -> Cause:
+    """The same, also before the job is eligible."""
+    if eligible:
+        return cause_of(reason)
+    word = reason if reason == HELD_BY_GATE else reason_word(reason)
+    return _EARLY.get(word, Cause.DEFERRAL)
 
 
 def split(
@@ -86,39 +98,46 @@ def split(
     """Seconds of each cause, all causes, 0 too; they sum to until - submit (0 where that is
     negative).
 
-    All times are whole seconds since 1970. `reasons` are (since, reason as Slurm prints it), in
+    All times are whole seconds since 1970. `reasons` are (since, reason as a poll saw it), in
     order; each holds until the next, the last one until `until`. None: Slurm had not looked at the
     job; that time, and the time before the first reason, is what the next reason says if it came
     within `look_s`, else unknown. `gaps` (since, until), none over another: nobody looked, unknown.
-    Before `eligible` (None: never) all is deferral.
+    Before `eligible` (None: never) time is deferral, but for what `cause_at` tells apart.
     """
     parts = dict.fromkeys(Cause, 0)
     until = max(until, submit)
     begin = until if eligible is None else min(max(eligible, submit), until)
-    parts[Cause.DEFERRAL] = begin - submit
-    for since, end, cause in _stretches(begin, until, reasons, look_s):
+    for since, end, reason, seen in _stretches(submit, begin, reasons, look_s):
+        parts[cause_at(reason if seen else None, eligible=False)] += end - since
+    for since, end, reason, seen in _stretches(begin, until, reasons, look_s):
         blind = sum(max(0, min(end, last) - max(since, first)) for first, last in gaps)
         parts[Cause.UNKNOWN] += blind
-        parts[cause] += end - since - blind
+        parts[cause_of(reason) if seen else Cause.UNKNOWN] += end - since - blind
     return parts
+
+
+def _without_limit(reason: str | None) -> Cause:
+    key = reason_key(reason)
+    if key == "nodes_unavailable" and "eserved" in str(reason):
+        # In Slurm's words a node in a reservation is not available. What else it may be is doubt.
+        return Cause.RESERVATION if "Reserved for maint" in str(reason) else Cause.UNKNOWN
+    return _OF_KEY.get(key, Cause.UNKNOWN)
 
 
 def _stretches(
     begin: int, until: int, reasons: Sequence[tuple[int, str | None]], look_s: int
-) -> Iterator[tuple[int, int, Cause]]:
-    """From `begin` to `until` without a hole."""
-    looks = [(min(max(since, begin), until), reason) for since, reason in reasons]
+) -> Iterator[tuple[int, int, str | None, bool]]:
+    """From `begin` to `until` without a hole: since, end, reason, and whether that is known."""
+    looks = [(max(since, begin), reason) for since, reason in reasons if since <= until]
     blank: int | None = None
     for (since, reason), (end, _) in pairwise([(begin, None), *looks, (until, None)]):
-        if since >= end:
-            continue
-        if reason_key(reason) == "none":
-            blank = since if blank is None else blank
-            continue
-        cause = cause_of(reason)
-        if blank is not None:
-            yield blank, since, cause if since - blank <= look_s else Cause.UNKNOWN
+        is_blank = reason_key(reason) == "none"
+        if blank is not None and not is_blank:
+            yield blank, since, reason, since - blank <= look_s
             blank = None
-        yield since, end, cause
+        if is_blank and blank is None:
+            blank = since
+        elif not is_blank:
+            yield since, end, reason, True
     if blank is not None:
-        yield blank, until, Cause.UNKNOWN
+        yield blank, until, None, False
