@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
     Connection = duckdb.DuckDBPyConnection
 
-_PART = """CASE WHEN start >= lo AND ended <= hi THEN elapsed WHEN length = 0 THEN 0
+_PART = """CASE WHEN start >= lo AND ended <= hi THEN elapsed WHEN length <= 0 THEN 0
     ELSE elapsed * least(greatest(hi - start, 0), length) // length
        - elapsed * least(greatest(lo - start, 0), length) // length END"""
+_IS_END = "coalesce(last >= lo AND last < hi, false)"
 _USE = """
 WITH by_person AS (
     SELECT {keys}, person, is_own, count(*) AS runs, count(*) FILTER (is_end) AS ends,
         sum(gpus * part) AS gpu_seconds, sum(cpus * part) AS cpu_seconds,
         sum(charge) FILTER (is_end AND is_seen) AS charge, count(*) FILTER (gpus IS NULL) AS untold
     FROM (
-        SELECT *, {part} AS part, coalesce(last >= lo AND last < hi, false) AS is_end
+        SELECT *, {part} AS part, {is_end} AS is_end
         FROM ({parts})
     )
     GROUP BY {keys}, person, is_own
@@ -42,7 +43,7 @@ FROM by_person GROUP BY {keys}
 _MONTHS = """
     SELECT *, {first} AS month, {lo} AS lo, {hi} AS hi FROM ({held}) WHERE {first} = {past}
     UNION ALL
-    SELECT crossing.*, named.month, named.lo, named.hi
+    SELECT crossing.* EXCLUDE (first, past), named.month, named.lo, named.hi
     FROM (SELECT *, {first} AS first, {past} AS past FROM ({held})) AS crossing
     JOIN (VALUES {months}) AS named(month, lo, hi)
         ON named.month BETWEEN crossing.first AND crossing.past
@@ -56,12 +57,14 @@ def use(
     """Runs that held something in the period, by none, one or two of `By`: months in their order,
     others by GPU-hours. `wait` of the question does not matter."""
     of = held(question, credit)
+    part, is_end = (_PART, _IS_END) if of.is_bounded else ("elapsed", "last IS NOT NULL")
     parts = f"SELECT *, 0 AS one, {of.lo} AS lo, {of.hi} AS hi FROM ({of.sql})"  # noqa: S608
     if By.MONTH in by:
+        part, is_end = _PART, _IS_END
         parts = _by_month(connection, of, ZoneInfo(question.zone))
     keys = ", ".join(f'"{one.value}"' for one in by) or "one"
     rows = connection.execute(
-        _USE.format(keys=keys, part=_PART, parts=parts, others=OTHERS), of.given
+        _USE.format(keys=keys, part=part, is_end=is_end, parts=parts, others=OTHERS), of.given
     ).fetchall()
     found = [_use(row, by) for row in rows]
     return sorted(found, key=lambda one: _order(one, by))
@@ -72,7 +75,7 @@ def by_day(connection: "Connection", question: Question) -> list[DayUse]:
     of = held(question)
     of = _within(connection, of)
     zone = ZoneInfo(question.zone)
-    begin, end = f"greatest(start, {of.lo})", f"least(ended, {of.hi})"
+    begin, end = f"greatest(start, {of.lo})", f"least(greatest(ended, start), {of.hi})"
     rows = connection.execute(
         _STEPS.format(
             held=of.sql,
@@ -105,16 +108,29 @@ SELECT gpu_type, day, sum(cards), sum(cards * moment) FROM (
 def _by_month(connection: "Connection", of: Held, zone: ZoneInfo) -> str:
     """The rows with the ends of each month that they reach into, inside the period."""
     of = _within(connection, of)
-    first = _month(local(f"greatest(start, {of.lo})", zone, of.lo, of.hi))
-    past = _month(local(f"greatest(start, {of.lo}, least(ended, {of.hi - 1}))", zone, of.lo, of.hi))
     months: dict[int, tuple[int, int]] = {}
     for day, begins, ends in days(zone, of.lo, of.hi):
         number = day.year * 12 + day.month - 1
         months[number] = (months.get(number, (begins, 0))[0], ends)
-    listed = ", ".join(f"({number}, {lo}, {hi})" for number, (lo, hi) in months.items())
+    named = [(number, *ends) for number, ends in months.items()] or [(0, of.lo, of.hi)]
     return _MONTHS.format(
-        held=of.sql, lo=of.lo, hi=of.hi, first=first, past=past, months=listed or "(0, 0, 0)"
+        held=of.sql,
+        lo=of.lo,
+        hi=of.hi,
+        first=_month("start", named),
+        past=_month("greatest(ended, start)", named),
+        months=", ".join(map(str, named)),
     )
+
+
+def _month(moment: str, named: Sequence[tuple[int, int, int]]) -> str:
+    """The number of the month, by halves. What lies outside is in the first or the last. By
+    comparing: calendars cost DuckDB ten times as much."""
+    if len(named) == 1:
+        return str(named[0][0])
+    half = len(named) // 2
+    before, after = _month(moment, named[:half]), _month(moment, named[half:])
+    return f"CASE WHEN {moment} < {named[half][1]} THEN {before} ELSE {after} END"
 
 
 def _within(connection: "Connection", of: Held) -> Held:
@@ -124,11 +140,6 @@ def _within(connection: "Connection", of: Held) -> Held:
     if first is None or last is None:
         return replace(of, lo=of.hi)
     return replace(of, lo=max(of.lo, first), hi=min(of.hi, last + 1))
-
-
-def _month(seconds: str) -> str:
-    at = f"make_timestamp({seconds} * 1000000)"
-    return f"(year({at}) * 12 + month({at}) - 1)"
 
 
 def _use(row: tuple[Any, ...], by: Sequence[By]) -> Use:

@@ -24,9 +24,9 @@ SELECT "group", gpu_type, partition, qos, template, state, gpus, cpus, limit_min
     CASE WHEN last IS NULL AND source IS NULL THEN ended - start
          ELSE coalesce(elapsed_seconds, ended - start) END AS elapsed
 FROM (
-    SELECT *, greatest(start, coalesce(last, CASE
+    SELECT *, coalesce(last, CASE
         WHEN source IS NOT NULL THEN start + coalesce(elapsed_seconds, 0)
-        ELSE least({now}, start + coalesce(limit_minutes * 60, {now} - start)) END)) AS ended
+        ELSE least({now}, start + coalesce(limit_minutes * 60, {now} - start)) END) AS ended
     FROM (
         SELECT *, epoch_us(start_time) // 1000000 AS start, epoch_us(end_time) // 1000000 AS last
         FROM waits WHERE {where}
@@ -60,6 +60,12 @@ class Held:
     given: dict[str, Any]
     lo: int
     hi: int
+    now: int
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a run may reach over an edge of the period."""
+        return self.lo != _BEGINNING or self.hi != self.now
 
 
 def held(question: Question, credit: CreditSeen | None = None) -> Held:
@@ -76,7 +82,7 @@ def held(question: Question, credit: CreditSeen | None = None) -> Held:
     given["until"] = datetime.fromtimestamp(hi, UTC).replace(tzinfo=None)
     own, seen = _own(question, given), _seen(credit, given)
     sql = _HELD.format(own=own, seen=seen, now=now, lo=lo, where=" AND ".join(where))
-    return Held(sql, given, lo, hi)
+    return Held(sql, given, lo, hi, now)
 
 
 def conditions(question: Question) -> tuple[list[str], dict[str, Any]]:
