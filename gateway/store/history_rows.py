@@ -1,6 +1,7 @@
 """What the database tells of a block of jobs, as rows of the columnar history."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -11,14 +12,18 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.functions import GenericFunction
 
 from gateway.core.past_runs import COLUMNS, ColumnType, Row
-from gateway.core.wait_causes import Cause
+from gateway.core.wait_causes import Cause, cause_of, split
 from gateway.store import history
 from gateway.store.models import Job, Run, table_of
 from gateway.store.money_models import Charge
+from gateway.store.wait_models import PollGap, WaitReason
 
 _RUN, _JOB, _CHARGE = map(table_of, (Run, Job, Charge))
-_FACTS = [name for name in COLUMNS if not name.startswith("cause_")]  # the rest is made of reasons
+_REASON, _GAP = map(table_of, (WaitReason, PollGap))
+# The rest is made of what polls saw.
+_FACTS = [name for name in COLUMNS if not name.startswith("cause_")]
 _PLACE = {name: place for place, name in enumerate(_FACTS)}
+_JOB_ID, _CLUSTER = _PLACE["job_id"], _PLACE["cluster"]
 _SUBMIT, _ELIGIBLE, _START, _END, _SEEN = (
     _PLACE[name] for name in ("submit_time", "eligible_time", "start_time", "end_time", "seen_at")
 )
@@ -98,32 +103,49 @@ _JOBS = (
 )
 
 
+_REASONS = (
+    select(_REASON.c.job_id, _REASON.c.submit, _REASON.c.since, _REASON.c.reason)
+    .where(_REASON.c.job_id >= _FIRST, _REASON.c.job_id < _PAST)
+    .order_by(_REASON.c.job_id, _REASON.c.submit, _REASON.c.since)
+)
+
+
 def rows(session: Session, block: int, *, now: datetime) -> list[tuple[Row, int]]:
     """Each row of the block, in the order of core.past_runs.COLUMNS, and of how many tasks of an
     array it tells."""
     bounds = {"first": block * history.BLOCK, "past": (block + 1) * history.BLOCK}
     connection = session.connection()
-    found = [(tuple(_whole(run)), 1) for run in connection.execute(_RUNS, bounds)]
+    looks = _Looks(session, bounds)
+    found = [(looks.row(run), 1) for run in connection.execute(_RUNS, bounds)]
     seen = int(now.timestamp())
     for *facts, reason, tasks in connection.execute(_JOBS, bounds):
-        waits = facts[_START] is None and facts[_END] is None
-        if waits:
-            facts[_SEEN] = seen
-        found.append((tuple(_whole(facts, reason if waits else None)), max(tasks or 1, 1)))
+        if facts[_START] is None and facts[_END] is None:
+            facts[_SEEN] = max(seen, facts[_SUBMIT])
+        found.append((looks.row(facts, reason), max(tasks or 1, 1)))
     return found
 
 
-def _whole(facts: Any, reason: str | None = None) -> Iterator[Any]:
-    """With the causes of the wait."""
-    until = next(t for t in (facts[_START], facts[_END], facts[_SEEN]) if t is not None)
-    parts = _split(facts[_SUBMIT], facts[_ELIGIBLE], until)
-    yield from facts
-    yield reason
-    for cause in Cause:
-        yield parts.get(cause, 0)
+class _Looks:
+    """What polls saw of the waits of a block's jobs."""
 
+    def __init__(self, session: Session, bounds: dict[str, int]) -> None:
+        self._reasons: dict[tuple[int, int], list[tuple[int, str | None]]] = defaultdict(list)
+        for job, submit, since, reason in session.connection().execute(_REASONS, bounds):
+            self._reasons[job, submit].append((since, reason))
+        self._gaps: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for cluster, since, until in session.execute(select(*_GAP.c).order_by(_GAP.c.since)):
+            self._gaps[cluster].append((since, until))
 
-def _split(submit: int, eligible: int | None, until: int) -> dict[Cause, int]:
-    whole = max(until - submit, 0)
-    deferred = min(max((eligible or submit) - submit, 0), whole)
-    return {Cause.DEFERRAL: deferred, Cause.UNKNOWN: whole - deferred}
+    def row(self, facts: Sequence[Any], reason: str | None = None) -> Row:
+        """With the causes of the wait; `reason` is the job's present one."""
+        submit, eligible, seen = facts[_SUBMIT], facts[_ELIGIBLE], facts[_SEEN]
+        until = next(t for t in (facts[_START], facts[_END], seen, submit) if t is not None)
+        reasons = self._reasons.get((facts[_JOB_ID], submit), [])
+        gaps = self._gaps.get(facts[_CLUSTER], []) if reasons else []
+        parts = split(submit, eligible, until, reasons, gaps=gaps)
+        cause_now = None
+        if seen is not None:
+            waits = eligible is not None and eligible <= seen
+            last = reasons[-1][1] if reasons else reason
+            cause_now = cause_of(last) if waits else Cause.DEFERRAL
+        return (*facts, cause_now, *parts.values())

@@ -46,6 +46,12 @@ FACTS = (
     "token",
 )
 PLACE = {name: place for place, name in enumerate(FACTS)}
+# What the columnar history has no column for, or what moves too often for it.
+_NOT_IN_HISTORY = frozenset(
+    {"id", "seen_at", "left_queue_at", "accounted", "submit_time", "priority", "estimated_start"}
+    | {"array_job_id", "array_task", "uid", "name", "node_list", "exit_code", "exit_signal"}
+    | {"working_directory", "output", "token", "purpose"}
+)
 
 RUN_FACTS = (
     "job_id",
@@ -160,7 +166,9 @@ def owner(session: Session, job_id: int) -> JobOwner | None:
 
 def add(session: Session, row: dict[str, Any]) -> int | None:
     """Insert one job; None when somebody has made the row already."""
-    return insert_if_new(session, Job.__table__, _by_column(row))
+    job_id = insert_if_new(session, Job.__table__, _by_column(row))
+    history.mark(session, [] if job_id is None else [job_id])
+    return job_id
 
 
 def add_all(session: Session, rows: Sequence[dict[str, Any]]) -> int:
@@ -168,7 +176,9 @@ def add_all(session: Session, rows: Sequence[dict[str, Any]]) -> int:
     if not rows:
         return 0
     statement = insert_ignoring(session, Job.__table__)
+    before = history.highest(session)
     result = session.connection().execute(statement, [_by_column(row) for row in rows])
+    history.mark_since(session, before)
     return result.rowcount if result.rowcount >= 0 else len(rows)
 
 
@@ -201,6 +211,7 @@ def change(session: Session, changes: Sequence[dict[str, Any]]) -> None:
         }
         statement = update(Job).where(Job.id == bindparam("at_id")).values(values)
         session.connection().execute(statement, [_bound(row) for row in rows])
+    history.mark(session, [row["id"] for row in changes if not row.keys() <= _NOT_IN_HISTORY])
 
 
 def tell_tasks(
@@ -214,6 +225,7 @@ def tell_tasks(
         Job.token == token,
         Job.template.is_(None),
     )
+    history.mark(session, session.scalars(select(Job.id).where(*tasks)))
     session.execute(update(Job).where(*tasks).values(told))
 
 

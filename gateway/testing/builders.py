@@ -92,6 +92,7 @@ def add_job(begin: Begin, **values: Any) -> int:
         job = t.Job(**({"slurm_id": last + 1} | facts | values))
         session.add(job)
         session.flush()
+        history.mark(session, [job.id])
         return job.id
 
 
