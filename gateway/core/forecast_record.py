@@ -6,7 +6,7 @@ left the queue before that time says nothing of it, and is counted apart.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -81,6 +81,10 @@ class Score:
     error_s: float | None
     error_times: float | None
 
+    @property
+    def jobs(self) -> int:
+        return self.forecasts
+
 
 @dataclass(frozen=True, slots=True)
 class Bin:
@@ -125,19 +129,6 @@ def coverage(rows: Iterable[tuple[Told, datetime]], *, now: datetime) -> Coverag
             covered += one.started_at is not None and one.started_at <= by
             late += one.started_at is None and one.left_at is None
     return Coverage(counted, covered, late, early, left)
-
-
-def by_source(
-    rows: Iterable[Told], *, key: Callable[[Told], str], now: datetime
-) -> dict[str, dict[ForecastSource, Score]]:
-    """A score for each source under each key."""
-    found: dict[str, dict[ForecastSource, list[Told]]] = defaultdict(lambda: defaultdict(list))
-    for one in rows:
-        found[key(one)][one.source].append(one)
-    return {
-        name: {source: score(part, now=now) for source, part in sources.items()}
-        for name, sources in found.items()
-    }
 
 
 def bins(rows: Iterable[Told]) -> tuple[Bin, ...]:

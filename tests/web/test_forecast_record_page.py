@@ -70,7 +70,7 @@ def test_filters_combine(recorded: Site) -> None:
 def test_figures_of_few_people_are_hidden_from_strangers(site: Site) -> None:
     fill_forecasts(site.begin, now=site.broker.now, cluster="old", people=("waits-1", "waits-2"))
     stranger, operator = site.signed_in("vision-1"), site.signed_in("boss")
-    assert "fewer than 3 people" in page(stranger)
+    assert "Figures of fewer than 3 people are hidden" in page(stranger)
     assert scores(stranger) == {}
     assert scores(operator)["all", "", "history"]["forecasts"] == "600"
     assert stranger.get(f"{PAGE}/bins.csv").text.count("\n") == 1

@@ -1,7 +1,7 @@
 """Forecasts of starts for pages: of one job, and the record of all."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -32,15 +32,6 @@ class Asked:
     groups: tuple[str, ...] = ()
     gpu_types: tuple[str, ...] = ()
     gpus: tuple[tuple[int, int | None], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Own:
-    """Whose jobs the reader may see as they are. `all` for those who see everybody's."""
-
-    user: str = ""
-    groups: Collection[str] = field(default_factory=frozenset)
-    all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +78,11 @@ def of_job(session: Session, job_id: int, submission_id: int | None) -> list[Kep
     ]
 
 
-def record(session: Session, asked: Asked, *, own: Own, most: int) -> list[Told]:
-    """The newest `most` of them, of jobs that Slurm accepted."""
+def record(
+    session: Session, asked: Asked, *, user: str, groups: Collection[str], most: int
+) -> list[Told]:
+    """The newest `most` of them, of jobs that Slurm accepted. `user` and `groups`: whose are the
+    reader's own."""
     query = (
         select(
             _TOLD.c.made_at,
@@ -115,7 +109,7 @@ def record(session: Session, asked: Asked, *, own: Own, most: int) -> list[Told]
             row.partition,
             row.gpus,
             row.user,
-            own.all or row.user == own.user or row.group_name in own.groups,
+            row.user == user or row.group_name in groups,
             row.started_at,
             row.left_at,
         )

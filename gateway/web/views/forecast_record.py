@@ -9,6 +9,7 @@ from werkzeug.datastructures import MultiDict
 
 from gateway.core.access import Permission
 from gateway.core.wait_figures import GPU_CLASSES, Dimension
+from gateway.core.wait_sight import Sight
 from gateway.errors import NotFound
 from gateway.services import forecast_record as service
 from gateway.services.forecast_record import Record
@@ -96,10 +97,9 @@ def _record(typed: wait_filters.Asked, moment: str) -> Record:
     have = deps()
     return service.record(
         _asked(typed, moment),
-        viewer=viewer(),
+        sight=Sight.of(viewer(), have.settings.waits_k),
         read=have.read,
         now=have.clock(),
-        k=have.settings.waits_k,
     )
 
 

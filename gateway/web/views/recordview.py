@@ -36,7 +36,6 @@ class LineView:
     key: str
     ours: ScoreView | None
     slurm: ScoreView | None
-    hidden: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +79,11 @@ class ChartView:
 
 @dataclass(frozen=True, slots=True)
 class RecordView:
-    """`sentences` are the record in words. `empty`: nothing was forecast there and then."""
+    """`sentences` are the record in words, `hidden` says what is not shown. `empty`: nothing was
+    forecast there and then."""
 
     empty: bool
+    hidden: str
     sentences: list[str]
     whole: LineView
     tables: list[tuple[str, str, list[LineView]]]
@@ -93,8 +94,9 @@ class RecordView:
 def build(record: Record) -> RecordView:
     whole = record.whole
     return RecordView(
-        empty=whole.ours is None and whole.slurm is None and not whole.hidden,
-        sentences=[*_ours_words(whole.ours), *_slurm_words(whole.slurm), *_hidden(whole)],
+        empty=whole.ours is None and whole.slurm is None and not record.hidden,
+        hidden=_hidden() if record.hidden else "",
+        sentences=[*_ours_words(whole.ours), *_slurm_words(whole.slurm)],
         whole=_line(whole, gettext("All")),
         tables=[
             (
@@ -214,18 +216,16 @@ def _slurm_words(score: Score | None) -> list[str]:
     ]
 
 
-def _hidden(line: Line) -> list[str]:
-    return [few_people()] if line.hidden else []
-
-
-def few_people() -> str:
-    return gettext("fewer than %(k)s people", k=deps().settings.waits_k)
+def _hidden() -> str:
+    return gettext(
+        "Figures of fewer than %(k)s people are hidden, and with them so many others that they"
+        " cannot be reckoned.",
+        k=deps().settings.waits_k,
+    )
 
 
 def _line(line: Line, word: str) -> LineView:
-    return LineView(
-        word, _score(line.ours), _score(line.slurm), few_people() if line.hidden else ""
-    )
+    return LineView(word, _score(line.ours), _score(line.slurm))
 
 
 def _score(score: Score | None) -> ScoreView | None:
