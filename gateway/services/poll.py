@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
-from gateway.services import link, poll_plan, requeues
+from gateway.services import link, poll_plan, requeues, wait_looks
 from gateway.services.poll_plan import Plan
+from gateway.services.wait_looks import Looker
 from gateway.store import capacity, jobs, polls, snapshot, submissions
 from gateway.store.uow import Begin
 from gateway.store.upsert import chunks
@@ -63,9 +64,11 @@ def poll_queue(
         return _failed(begin, QUEUE, error)
     plan = _plan(read or begin, cluster, queue)
     seen = poll_plan.sightings(queue)
-    added, fresh = _add(begin, cluster, plan, seen, now=now)
-    changed = _change(begin, plan, now=now)
+    looker = wait_looks.looker(broker, plan.reasons(), cluster=cluster, at=queue.taken_at)
+    added, fresh = _add(begin, cluster, plan, seen, looker, now=now)
+    changed = _change(begin, plan, looker, now=now)
     with begin() as session:
+        looker.tell_gap(session, since=before.succeeded_at, until=now)
         left = _mark_left(session, plan, last_seen=before.succeeded_at, now=now)
         jobs.replace_queue_sums(session, poll_plan.sums(queue))
         polls.succeeded(session, QUEUE, began=now, at=now)
@@ -177,7 +180,7 @@ def _plan(read: Begin, cluster: str, queue: m.Queue) -> Plan:
 
 
 def _add(
-    begin: Begin, cluster: str, plan: Plan, seen: link.Seen, *, now: datetime
+    begin: Begin, cluster: str, plan: Plan, seen: link.Seen, looker: Looker, *, now: datetime
 ) -> tuple[int, list[link.Duplicate]]:
     """New jobs, each joined to its submission in the transaction that makes its row."""
     added, duplicates = 0, list[link.Duplicate]()
@@ -185,6 +188,7 @@ def _add(
         with begin() as session:
             more = {"cluster": cluster, "seen_at": now, "template": None}
             added += jobs.add_all(session, [facts | more for facts in part])
+            looker.tell(session, map(wait_looks.of_added, part))
             tokens = {facts["token"] for facts in part}
             duplicates += link.link(session, _among(seen, tokens), cluster=cluster, now=now)
     return added, duplicates
@@ -194,11 +198,12 @@ def _among(seen: link.Seen, tokens: set[str]) -> link.Seen:
     return {token: seen[token] for token in tokens if token in seen}
 
 
-def _change(begin: Begin, plan: Plan, *, now: datetime) -> int:
+def _change(begin: Begin, plan: Plan, looker: Looker, *, now: datetime) -> int:
     for part in chunks(plan.changed, _ROWS):
         ids = {row["id"] for row in part}
         with begin() as session:
             jobs.change(session, [row | {"seen_at": now} for row in part])
+            looker.tell(session, map(plan.waiting.get, ids))
             requeues.tell(session, [one for one in plan.requeues if one.job_id in ids])
     return len(plan.changed)
 

@@ -1,7 +1,7 @@
 """What one answer of the queue changes: compared in memory, without the database."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -9,7 +9,9 @@ from typing import Any
 
 from gateway.core.identity import Stint, is_requeue_of, token_in
 from gateway.core.states import JobState, parse_state
+from gateway.services import wait_looks
 from gateway.services.requeues import Requeue, requeue_in
+from gateway.services.wait_looks import Waiting
 from gateway.store.jobs import FACTS, PLACE, KnownJob
 from gateway.wire import messages as m
 
@@ -22,13 +24,20 @@ _SMALL_SHARE = 10  # a tenth
 
 @dataclass(slots=True)
 class Plan:
-    """`added` are whole rows, `changed` are rows of id and what changed."""
+    """`added` are whole rows, `changed` are rows of id and what changed; `waiting`: who of the
+    changed waits for something else than before, by id."""
 
     added: list[dict[str, Any]] = field(default_factory=list)
     changed: list[dict[str, Any]] = field(default_factory=list)
     missing: list[KnownJob] = field(default_factory=list)
     ended: int = 0
     requeues: list[Requeue] = field(default_factory=list)
+    waiting: dict[int, Waiting] = field(default_factory=dict)
+
+    def reasons(self) -> Iterator[str | None]:
+        """Of all that is to be written."""
+        yield from (row["reason"] for row in self.added)
+        yield from (one.reason for one in self.waiting.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,8 @@ def make(queue: m.Queue, known: Sequence[KnownJob]) -> Plan:
             plan.changed.append({"id": row.id, **changes})
             if requeue := requeue_in(row, changes, seen_at=queue.taken_at):
                 plan.requeues.append(requeue)
+            if waiting := wait_looks.of_changed(row, changes):
+                plan.waiting[row.id] = waiting
             plan.ended += changes.get("active") is False
     plan.missing = [job for job in known if job.get("active") and job.id not in present]
     return plan
