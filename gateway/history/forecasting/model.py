@@ -1,0 +1,252 @@
+"""The model of waits: trained by the worker, kept in a folder, asked by web processes.
+
+    rows = read(connection, now=now)           # all that a model learns from
+    model = train(rows, now=now, before=last)  # nightly; `last` night's model, if there is one
+    model.save(folder)
+    queue = Queue.of(read(connection, now=now, open_days=QUEUE_DAYS))  # as fresh as wished
+    Model.load(folder).forecast(asks, queue)
+
+The method and its record: docs/engineering/forecast.md.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gateway.core.forecast import Ask, Forecast, ForecastSource, NoForecast
+from gateway.history.forecasting import censored, trees
+from gateway.history.forecasting.features import REACH, Questions, Queue, questions
+from gateway.history.forecasting.rows import Rows, seconds
+from gateway.history.forecasting.trees import Trees
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Numbers = np.ndarray[Any, Any]
+
+SHARES = (0.5, 0.9)
+DAY = 24 * 3600
+QUEUE_DAYS = 2 * REACH // DAY  # rows that `Queue` needs for a job that waits since `REACH`
+LEAST = 200  # waits, to learn from, to calibrate by, and of a partition to speak of it
+_SPOKEN_OF = 30 * DAY  # of a partition, within so long
+_CALIBRATED = 7 * DAY
+_EARLIER = (7, 5, 3, 1)  # days back of the fits that the first training makes
+_SHORT = 60  # seconds that are added before the logarithm: waits below a minute are alike
+_SHAPE = 1
+_FILE = "model.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Trees for the logarithm of the wait at each of SHARES, of what was known at `moment`."""
+
+    moment: int
+    quantiles: tuple[Trees, ...]
+
+    def predict(self, features: "Numbers") -> "Numbers":
+        """Logarithms of seconds: a row a question, a column a share."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.column_stack([one.predict(features) for one in self.quantiles])
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The newest fit, those of the days before (their forecasts calibrate), by how much forecasts
+    of the last week were too short (`shifts`, logarithms, for each of SHARES; None: unknown), and
+    how many waits each partition had lately. `moment`: nothing later is known to it."""
+
+    moment: int
+    fits: tuple[Fit, ...]
+    shifts: tuple[float, ...] | None
+    started: Mapping[str, int]
+
+    def forecast(self, asks: Sequence[Ask], queue: Queue) -> list[Forecast | NoForecast]:
+        """Seconds from `Ask.at` to the start. A job that waits is asked about with the queue as it
+        was when it was submitted and with how long it has waited since."""
+        jobs = [self.started.get(ask.partition, 0) for ask in asks]
+        if not asks or self.shifts is None or not self.fits:
+            return [NoForecast.TOO_THIN for _ in asks]
+        asked, waited = _questions(asks, queue.rows)
+        left = remaining(self.waits(queue.features(asked)), waited)
+        return [
+            Forecast(round(p50), round(p90), ForecastSource.HISTORY, number)
+            if number >= LEAST
+            else NoForecast.TOO_THIN
+            for (p50, p90), number in zip(left.tolist(), jobs, strict=True)
+        ]
+
+    def waits(self, features: "Numbers") -> "Numbers":
+        """Seconds of the whole wait: a row a question, a column a share."""
+        import numpy as np  # noqa: PLC0415
+
+        if self.shifts is None:
+            raise ValueError("a model that is not calibrated tells nothing")
+        logarithms = self.fits[-1].predict(features) + np.array(self.shifts)
+        wait = np.maximum(np.exp(np.minimum(logarithms, 21)) - _SHORT, 0)  # 21: some 40 years
+        result: Numbers = np.maximum.accumulate(wait, axis=1)
+        return result
+
+    def save(self, folder: Path) -> None:
+        """Into one file: whole or not at all."""
+        import numpy as np  # noqa: PLC0415
+
+        facts = {
+            "shape": _SHAPE,
+            "moment": self.moment,
+            "moments": [fit.moment for fit in self.fits],
+            "shifts": self.shifts,
+            "started": dict(self.started),
+        }
+        arrays = {
+            f"{number}_{share}_{field.name}": getattr(one, field.name)
+            for number, fit in enumerate(self.fits)
+            for share, one in zip(SHARES, fit.quantiles, strict=True)
+            for field in fields(Trees)
+        }
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = folder / f"new-{_FILE}"
+        np.savez_compressed(new, facts=np.array(json.dumps(facts)), **arrays)
+        new.replace(folder / _FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Model":
+        """OSError where there is none, ValueError where it is of another shape."""
+        import numpy as np  # noqa: PLC0415
+
+        with np.load(folder / _FILE, allow_pickle=False) as found:
+            facts = json.loads(str(found["facts"]))
+            if facts["shape"] != _SHAPE:
+                raise ValueError("a forecast model of another version")
+            fits = tuple(
+                Fit(moment, tuple(_read(found, f"{number}_{share}_") for share in SHARES))
+                for number, moment in enumerate(facts["moments"])
+            )
+        shifts = None if facts["shifts"] is None else tuple(facts["shifts"])
+        return cls(facts["moment"], fits, shifts, facts["started"])
+
+
+def _read(found: "Mapping[str, Numbers]", prefix: str) -> Trees:
+    return Trees(**{field.name: found[prefix + field.name] for field in fields(Trees)})
+
+
+def train(rows: Rows, *, now: datetime, before: Model | None = None) -> Model:
+    """What can be learned from what was known at `now`. `before`: an earlier model of the same
+    site, whose fits calibrate this one; without it, or when it is old, some are made."""
+    known = rows.known(seconds(now))
+    features = Queue.of(known).features(questions(known))
+    return learn(known, features, moment=seconds(now), before=before)
+
+
+def learn(known: Rows, features: "Numbers", *, moment: int, before: Model | None) -> Model:
+    """`features`: of each row's own question at its moment."""
+    earlier = [fit for fit in before.fits if fit.moment <= moment] if before else []
+    kept = [fit for fit in earlier if fit.moment > moment - _CALIBRATED - DAY]
+    if not kept:
+        made = (_fit(known, features, moment - days * DAY) for days in _EARLIER)
+        kept = [fit for fit in made if fit is not None]
+    shifts = _shifts(known, features, kept, moment)
+    newest = _fit(known, features, moment)
+    return Model(
+        moment, tuple(kept) if newest is None else (*kept, newest), shifts, _started(known, moment)
+    )
+
+
+def remaining(waits: "Numbers", waited: "Numbers") -> "Numbers":
+    """Seconds still to wait for who has waited so long: a row a job, a column a share.
+
+    Between and beyond p50 and p90 the wait is taken for log-logistic, the curve of two numbers
+    whose tail is as heavy as those of queues: who has waited long will wait in proportion."""
+    import numpy as np  # noqa: PLC0415
+
+    middle = waits[:, :1] + _SHORT
+    slope = np.log(9) / np.log(np.maximum((waits[:, 1:] + _SHORT) / middle, 1.05))
+    with np.errstate(divide="ignore"):  # nothing waited yet
+        passed = np.logaddexp(0, slope * np.log(waited[:, None] / middle))
+    chance = passed - np.log(1 - np.array(SHARES))
+    total = middle * np.exp((chance + np.log(-np.expm1(-chance))) / slope) - _SHORT
+    result: Numbers = np.maximum(total - waited[:, None], 0)
+    return result
+
+
+def _fit(known: Rows, features: "Numbers", moment: int) -> Fit | None:
+    """Of what was known at the moment; None where that was too little."""
+    import numpy as np  # noqa: PLC0415
+
+    then = known.known(moment)
+    taught = then.counts & then.started
+    if taught.sum() < LEAST:
+        return None
+    wait, seen = _waits(then, moment)
+    weights = np.zeros(len(then))
+    weights[then.counts] = censored.weights(wait[then.counts], seen[then.counts])
+    target = np.log(wait[taught] + _SHORT)
+    rows = features[: len(then)][taught]
+    fitted = (trees.fit(rows, target, weights[taught], quantile=share) for share in SHARES)
+    return Fit(moment, tuple(fitted))
+
+
+def _shifts(
+    known: Rows, features: "Numbers", fits: Sequence[Fit], moment: int
+) -> tuple[float, ...] | None:
+    """By what the forecasts that could have been made in the last week were too short, those of
+    jobs that still wait included as "at least"."""
+    import numpy as np  # noqa: PLC0415
+
+    wait, seen = _waits(known, moment)
+    residuals, ends = [], []
+    untils = [*(fit.moment for fit in fits[1:]), moment]
+    for fit, until in zip(fits, untils, strict=True):
+        since = max(fit.moment, moment - _CALIBRATED)
+        asked = (known.asked >= since) & (known.asked < until) & known.counts
+        logarithms = np.log(wait[asked] + _SHORT)
+        residuals.append(logarithms[:, None] - fit.predict(features[asked]))
+        ends.append(seen[asked])
+    if sum(int(one.sum()) for one in ends) < LEAST:
+        return None
+    residual, end = np.concatenate(residuals), np.concatenate(ends)
+    return tuple(
+        censored.quantile(residual[:, column], end, share) for column, share in enumerate(SHARES)
+    )
+
+
+def _waits(known: Rows, moment: int) -> "tuple[Numbers, Numbers]":
+    """Seconds waited until the moment, and whether that was the wait to the start."""
+    import numpy as np  # noqa: PLC0415
+
+    return np.minimum(known.left, moment) - known.asked, known.started
+
+
+def _started(known: Rows, moment: int) -> dict[str, int]:
+    import numpy as np  # noqa: PLC0415
+
+    lately = known.started & known.counts & (known.left >= moment - _SPOKEN_OF)
+    numbers = np.bincount(known.partition[lately], minlength=len(known.partitions))
+    return {
+        str(name): int(number)
+        for name, number in zip(known.partitions, numbers, strict=True)
+        if number
+    }
+
+
+def _questions(asks: Sequence[Ask], rows: Rows) -> "tuple[Questions, Numbers]":
+    """And how long each has waited."""
+    import numpy as np  # noqa: PLC0415
+
+    at = np.array([seconds(ask.at) for ask in asks])
+    since = np.array([seconds(ask.submitted or ask.at) for ask in asks])
+    groups = {str(name): number for number, name in enumerate(rows.groups)}
+    partitions = {str(name): number for number, name in enumerate(rows.partitions)}
+    asked = Questions(
+        asked=np.maximum(since, at - REACH),  # the rows do not tell of queues before that
+        group=np.array([groups.get(ask.group, len(groups)) for ask in asks]),
+        partition=np.array([partitions.get(ask.partition, len(partitions)) for ask in asks]),
+        gpus=np.array([ask.gpus for ask in asks]),
+        nodes=np.array([ask.nodes for ask in asks]),
+        cpus=np.array([ask.cpus for ask in asks]),
+        minutes=np.array([-1 if a.limit_minutes is None else a.limit_minutes for a in asks]),
+    )
+    return asked, np.maximum(at - since, 0).astype(np.float64)
