@@ -1,6 +1,5 @@
 """What the database tells of a block of jobs, as rows of the columnar history."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -12,14 +11,12 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.functions import GenericFunction
 
 from gateway.core.past_runs import COLUMNS, ColumnType, Row
-from gateway.core.wait_causes import Cause, cause_of, split
-from gateway.store import history
+from gateway.core.wait_causes import cause_at, split
+from gateway.store import history, wait_reasons
 from gateway.store.models import Job, Run, table_of
 from gateway.store.money_models import Charge
-from gateway.store.wait_models import PollGap, WaitReason
 
 _RUN, _JOB, _CHARGE = map(table_of, (Run, Job, Charge))
-_REASON, _GAP = map(table_of, (WaitReason, PollGap))
 # The rest is made of what polls saw.
 _FACTS = [name for name in COLUMNS if not name.startswith("cause_")]
 _PLACE = {name: place for place, name in enumerate(_FACTS)}
@@ -103,13 +100,6 @@ _JOBS = (
 )
 
 
-_REASONS = (
-    select(_REASON.c.job_id, _REASON.c.submit, _REASON.c.since, _REASON.c.reason)
-    .where(_REASON.c.job_id >= _FIRST, _REASON.c.job_id < _PAST)
-    .order_by(_REASON.c.job_id, _REASON.c.submit, _REASON.c.since)
-)
-
-
 def rows(session: Session, block: int, *, now: datetime) -> list[tuple[Row, int]]:
     """Each row of the block, in the order of core.past_runs.COLUMNS, and of how many tasks of an
     array it tells."""
@@ -129,12 +119,8 @@ class _Looks:
     """What polls saw of the waits of a block's jobs."""
 
     def __init__(self, session: Session, bounds: dict[str, int]) -> None:
-        self._reasons: dict[tuple[int, int], list[tuple[int, str | None]]] = defaultdict(list)
-        for job, submit, since, reason in session.connection().execute(_REASONS, bounds):
-            self._reasons[job, submit].append((since, reason))
-        self._gaps: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for cluster, since, until in session.execute(select(*_GAP.c).order_by(_GAP.c.since)):
-            self._gaps[cluster].append((since, until))
+        self._reasons = wait_reasons.between(session, bounds["first"], bounds["past"])
+        self._gaps = wait_reasons.gaps(session)
 
     def row(self, facts: Sequence[Any], reason: str | None = None) -> Row:
         """With the causes of the wait; `reason` is the job's present one."""
@@ -147,5 +133,5 @@ class _Looks:
         if seen is not None:
             waits = eligible is not None and eligible <= seen
             last = reasons[-1][1] if reasons else reason
-            cause_now = cause_of(last) if waits else Cause.DEFERRAL
+            cause_now = cause_at(last, eligible=waits)
         return (*facts, cause_now, *parts.values())
