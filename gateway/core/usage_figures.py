@@ -32,7 +32,7 @@ class By(StrEnum):
 
 
 # What a row of use is filtered by when one looks closer at it.
-DIMENSIONS = {one: Dimension(one.value) for one in By if one is not By.MONTH}
+DIMENSIONS: dict[By, Dimension] = {one: Dimension(one.value) for one in By if one is not By.MONTH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class Use:
     charge: int | None = None
     untold: int = 0
 
+    @property
+    def jobs(self) -> int:
+        """What core.wait_sight counts by."""
+        return self.runs
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -80,6 +85,11 @@ class Limits:
     p90_s: int | None = None
     timeout_s: int | None = None
 
+    @property
+    def jobs(self) -> int:
+        """What core.wait_sight counts by."""
+        return self.runs
+
 
 @dataclass(frozen=True, slots=True)
 class LimitBin:
@@ -89,6 +99,11 @@ class LimitBin:
     runs: int
     others: int
     gpu_seconds: int
+
+    @property
+    def jobs(self) -> int:
+        """What core.wait_sight counts by."""
+        return self.runs
 
 
 @dataclass(frozen=True, slots=True)

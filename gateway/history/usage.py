@@ -5,7 +5,7 @@ so that the parts of neighbouring periods add up to the run. Each function takes
 history.reading.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -66,8 +66,12 @@ def use(
     rows = connection.execute(
         _USE.format(keys=keys, part=part, is_end=is_end, parts=parts, others=OTHERS), of.given
     ).fetchall()
-    found = [_use(row, by) for row in rows]
-    return sorted(found, key=lambda one: _order(one, by))
+    return in_order((_use(row, by) for row in rows), by)
+
+
+def in_order(rows: Iterable[Use], by: Sequence[By]) -> list[Use]:
+    """Months in their order, others by GPU-hours."""
+    return sorted(rows, key=lambda one: _order(one, by))
 
 
 def by_day(connection: "Connection", question: Question) -> list[DayUse]:

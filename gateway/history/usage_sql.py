@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from gateway.core import months
 from gateway.core.usage_figures import CreditSeen
 from gateway.core.wait_figures import GPU_CLASSES, LIMIT_CLASSES, UNKNOWN, Dimension, Question
 
@@ -121,15 +122,9 @@ def local(column: str, zone: ZoneInfo, lo: int, hi: int) -> str:
 
 def days(zone: ZoneInfo, lo: int, hi: int) -> Iterator[tuple[date, int, int]]:
     """Each day of [lo, hi): the day, and from when to when it is in it."""
-    day = datetime.fromtimestamp(lo, zone).date()
-    while (begins := _midnight(day, zone)) < hi:
-        following = day + timedelta(days=1)
-        yield day, max(begins, lo), min(_midnight(following, zone), hi)
-        day = following
-
-
-def _midnight(day: date, zone: ZoneInfo) -> int:
-    return epoch(datetime.combine(day, time(), zone))
+    since, until = datetime.fromtimestamp(lo, UTC), datetime.fromtimestamp(hi, UTC)
+    for day, begins, past in months.days(since, until, zone):
+        yield day, epoch(begins), epoch(past)
 
 
 def _shifts(zone: ZoneInfo, lo: int, hi: int) -> Iterator[tuple[int, int]]:
