@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from gateway.broker.commands import Commands
-from gateway.broker.sacct_rows import Uids, read_row, row_key
 from gateway.errors import BrokerUnreachable
 from gateway.wire import messages as m
+from gateway.wire.sacct_rows import Uids, read_row, row_key
 
 _BASE = ("sacct", "--duplicates", "--allusers", "--allocations")
 # By time alone sacct leaves out what never became eligible: a job cancelled while it was held.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.broker.sacct_rows import read_row
 from gateway.core.tres import gpu_count, parse_tres
 from gateway.wire.messages import HeldRow, RunRecord
+from gateway.wire.sacct_rows import read_row
 
 SAMPLES = Path(os.environ.get("SLUICE_SACCT_SAMPLES", "../shared/sacct-samples"))
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from gateway.broker.reads import ENDED
+from gateway.core.states import JobState
 from gateway.wire import messages as m
 
 Uids = Mapping[tuple[int, int], int]  # (job id, submit epoch) -> numeric uid
 _NOBODY = frozenset({"", "None assigned", "None"})
 _INFINITE = 0xFFFFFFFF  # older releases print the raw number of "no limit"
 _NOT_SET = 0xFFFFFFFE
-_BASE_STATES = (ENDED - {"REVOKED"}) | {"PENDING", "RUNNING", "SUSPENDED"}
+_BASE_STATES = frozenset(state.value for state in JobState if state.is_base)
 
 
 def read_row(row: Any, uids: Uids) -> m.RunRecord | m.HeldRow:
@@ -30,6 +30,11 @@ def read_row(row: Any, uids: Uids) -> m.RunRecord | m.HeldRow:
 def row_key(row: Any) -> str:
     """Equal for one row that two queries gave."""
     return json.dumps(row, sort_keys=True, ensure_ascii=True)
+
+
+def cluster_of(row: Any) -> str | None:
+    """The cluster that a row names; rows of slurmrestd and of sacct do."""
+    return _text(row.get("cluster")) if isinstance(row, dict) else None
 
 
 def _record(row: Mapping[str, Any], uids: Uids) -> m.RunRecord:
