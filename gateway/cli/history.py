@@ -2,14 +2,18 @@
 
 import json
 from dataclasses import asdict
-from datetime import tzinfo
+from datetime import datetime, tzinfo
+from pathlib import Path
 
 import click
 
-from gateway.cli.common import database, now, said, settings
+from gateway.cli.common import database, has_database, now, said, settings
 from gateway.cli.history_import import import_file
-from gateway.cli.output import local
-from gateway.services import keep_history
+from gateway.cli.output import JSON, Moment, local
+from gateway.cli.past import history_in_step
+from gateway.config import Settings
+from gateway.history.export import export as export_rows
+from gateway.services import history_facts, keep_history
 
 
 @click.group()
@@ -21,39 +25,76 @@ history.add_command(import_file)
 
 
 @history.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@JSON
 @said
 def info(as_json: bool) -> None:
     """Print what the columnar history holds, and how far it is behind the database."""
-    found = settings()
-    with database(read_only=True) as begin:
-        known = keep_history.info(found.home / "history", read=begin)
-    click.echo(json.dumps(_facts(known)) if as_json else _told(known, found.timezone))
+    _print(settings(), as_json=as_json)
 
 
 @history.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@JSON
 @said
 def rebuild(as_json: bool) -> None:
-    """Make the columnar history anew from the database. Readers have the old one until then."""
+    """Make the columnar history anew from the database. Readers have the old one until then.
+
+    Imported sets are no part of the database, and stay as they are."""
     found = settings()
-    folder = found.home / "history"
     with database() as begin, database(read_only=True) as read:
-        keep_history.rebuild(folder, begin=begin, read=read, now=now())
-        known = keep_history.info(folder, read=read)
+        keep_history.rebuild(found.home / "history", begin=begin, read=read, now=now())
+    _print(found, as_json=as_json)
+
+
+@history.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--from", "since", type=Moment(), help="Submitted then or later.")
+@click.option("--to", "until", type=Moment(), help="Submitted before then.")
+@JSON
+@said
+def export(file: Path, since: datetime | None, until: datetime | None, as_json: bool) -> None:
+    """Write all rows and columns to FILE as Parquet, with those of imported sets.
+
+    A row is a run, or a job that never started or waits. docs/admin.md names the columns."""
+    folder = history_in_step(settings())
+    try:
+        rows = export_rows(folder, file, since=since, until=until)
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror or error}") from error
+    facts = {"file": str(file), "rows": rows, "bytes": file.stat().st_size}
+    told = f"{rows:,} rows in {file}, {facts['bytes'] / 2**20:,.1f} MB."
+    click.echo(json.dumps(facts) if as_json else told)
+
+
+def _print(found: Settings, *, as_json: bool) -> None:
+    folder = found.home / "history"
+    if has_database(found):
+        with database(read_only=True) as read:
+            known = history_facts.known(folder, read=read)
+    else:
+        known = history_facts.known(folder, read=None)
     click.echo(json.dumps(_facts(known)) if as_json else _told(known, found.timezone))
 
 
-def _facts(known: keep_history.Known) -> dict[str, object]:
+def _facts(known: history_facts.Known) -> dict[str, object]:
     made_at = known.made_at.isoformat() if known.made_at else None
-    return asdict(known) | {"made_at": made_at}
+    sets = [asdict(one) | {"added_at": one.added_at.isoformat()} for one in known.sets]
+    return asdict(known) | {"made_at": made_at, "sets": sets}
 
 
-def _told(known: keep_history.Known, zone: tzinfo) -> str:
+def _told(known: history_facts.Known, zone: tzinfo) -> str:
     if known.made_at is None:
-        return "There is no columnar history: the worker makes it, or `sluice history rebuild`."
-    behind = f", {known.to_make:,} of them to be made again" if known.to_make else ""
-    return (
-        f"{known.runs:,} runs in {known.blocks:,} blocks{behind}, {known.bytes / 2**20:,.1f} MB, "
-        f"as of {local(known.made_at, zone)}"
-    )
+        lines = ["There is no columnar history: the worker makes it, or `sluice history rebuild`."]
+    else:
+        behind = f", {known.to_make:,} of them to be made again" if known.to_make else ""
+        lines = [
+            f"{known.runs:,} runs, {known.never_started:,} jobs that never started, "
+            f"{known.waiting:,} that wait.",
+            f"{known.blocks:,} blocks{behind}, in {known.files:,} files of "
+            f"{known.bytes / 2**20:,.1f} MB, as of {local(known.made_at, zone)}.",
+        ]
+    for one in known.sets:
+        lines.append(
+            f"Imported set {one.name} ({one.format}): {one.rows:,} rows, {one.held:,} held, "
+            f"{local(one.added_at, zone)}."
+        )
+    return "\n".join(lines)

@@ -5,11 +5,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from zoneinfo import ZoneInfo
+from pathlib import Path
+from typing import Any
 
 import click
 
 from gateway.cli.common import database, now, said, settings
+from gateway.cli.history_sets import Options, import_columns, zone_named
 from gateway.cli.output import local
 from gateway.services.import_feed import Source, feed, rarely_collect
 from gateway.services.import_history import ImportReport, import_history
@@ -20,34 +22,54 @@ _EVERY_SECONDS = 2.0
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--format", "kind", type=click.Choice(["sacct"]), required=True)
+@click.option(
+    "--format", "kind", type=click.Choice(["sacct", "sacct-json", "csv", "swf"]), required=True
+)
 @click.option("--cluster", help="Store all rows under this name, whatever the file says.")
 @click.option("--timezone", "zone", help="Of times without one. [default: the site's]")
 @click.option("--delimiter", help="What stands between two columns, where it is a rare one.")
+@click.option("--name", help="csv, swf: the set's name. [default: the file's]")
+@click.option(
+    "--mapping",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="csv, swf: a TOML file that says which column is what.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="csv, swf: say what each column is taken for, store nothing."
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @said
-def import_file(  # noqa: PLR0917  # click gives them by name
-    file: str,
-    kind: str,
-    cluster: str | None,
-    zone: str | None,
-    delimiter: str | None,
-    as_json: bool,
-) -> None:
-    """Import FILE (also compressed by gzip, or - for standard input), as `sacct -P` wrote it
-    with its header. Nothing is dropped, and importing twice changes nothing.
+def import_file(file: str, kind: str, **options: Any) -> None:
+    """Import FILE (also compressed by gzip, or - for standard input).
 
-    Exit 1 when the count of rows does not tie. Rows held for review fail nothing.
+    sacct: as `sacct -P` wrote it, with its header; sacct-json: as `sacct --json` did. Their jobs
+    become jobs of the portal, and are charged. csv and swf (Standard Workload Format): histories of
+    other sites or of earlier years, for statistics alone; they charge nothing and are a set with a
+    name: `sluice history sets`.
+
+    Nothing is dropped, and importing twice changes nothing. Exit 1 when the file ends in the middle
+    (its whole rows are imported) or the count of rows does not tie. Rows held for review fail
+    nothing.
     """
-    assert kind == "sacct"
+    given = Options(**options)
+    if kind in {"csv", "swf"}:
+        import_columns(file, kind, given)
+    else:
+        _import_jobs(file, kind, given)
+
+
+def _import_jobs(file: str, kind: str, given: Options) -> None:
+    if given.name or given.mapping or given.dry_run:
+        raise click.UsageError("--name, --mapping and --dry-run are for csv and swf.")
     found, moment = settings(), now()
     source = Source(
         path=file,
-        zone=_zone(zone) if zone else found.timezone.key,
+        zone=zone_named(given.zone) if given.zone else found.timezone.key,
         home=found.cluster_name,
-        cluster=cluster,
-        delimiter=delimiter,
+        cluster=given.cluster,
+        delimiter=given.delimiter,
         now=moment,
+        kind=kind,
     )
     rarely_collect()
     with database() as begin:
@@ -60,21 +82,14 @@ def import_file(  # noqa: PLR0917  # click gives them by name
             begin=begin,
             now=moment,
             told=_progress(),
-            any_cluster=cluster is not None,
+            any_cluster=given.cluster is not None,
         )
     facts = asdict(report) | {"ties": report.ties}
     since = price_list.begins
     charged = local(since, found.timezone) if since else None
-    click.echo(json.dumps(facts) if as_json else _sentence(report, charged))
-    if not report.ties:
+    click.echo(json.dumps(facts) if given.as_json else _sentence(report, charged))
+    if not report.ties or report.cut:
         sys.exit(1)
-
-
-def _zone(name: str) -> str:
-    try:
-        return ZoneInfo(name).key
-    except (KeyError, ValueError, OSError) as error:
-        raise click.ClickException(f"{name!r} is no time zone.") from error
 
 
 def _progress() -> Callable[[ImportReport], None]:
@@ -105,6 +120,8 @@ def _sentence(report: ImportReport, charged_since: str | None) -> str:
             f"Rows that could not be understood are kept with their text ({report.newly_held:,} of "
             "them new); an operator sees them on the page Admin. They charge nothing."
         )
+    if report.cut:
+        lines.append(f"The end is missing: {report.cut}. What is whole was imported.")
     if not report.ties:
         lines.append("The counts do not tie: rows were lost on the way. Tell the makers of Sluice.")
     return "\n".join(lines)

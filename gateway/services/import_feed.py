@@ -5,27 +5,29 @@ and both ends are the same interpreter.
 """
 
 import gc
-import gzip
-import io
+import json
 import marshal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import IO, Any, BinaryIO, TextIO, cast
+from typing import IO, Any, BinaryIO
 from zoneinfo import ZoneInfo
 
-from gateway.core.sacct_frames import Dump, Held, NoHeader, Step
+from gateway.core import json_jobs
+from gateway.core.sacct_frames import Dump, Held, Item, NoHeader, Step
 from gateway.core.sacct_text import MissingColumns, SacctRow
 from gateway.errors import GatewayError
-from gateway.services.ingest_new import WIDTH, prepare
+from gateway.services.import_text import Text, opened
+from gateway.services.ingest_new import WIDTH, prepare, values_of
 from gateway.store.squeezed import NOTHING, Squeezed, squeeze_jobs, squeeze_runs
+from gateway.wire import messages as m
+from gateway.wire.sacct_rows import cluster_of, read_row
 
-STANDARD_INPUT = "-"
 ROWS = 5000  # of a batch, and so of a transaction
-_GZIP = b"\x1f\x8b"
+TEXT, JSON = "sacct", "sacct-json"
+_CUT = "the file ends in the middle of this record"
 _OTHER_TASK = "another array task has this job id and this time of submission"
 
 
@@ -43,8 +45,8 @@ class BrokenOff(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`cluster` None: as the file says, else `home`. `needs` are columns that the site's prices
-    want beside those that any import needs."""
+    """`kind`: TEXT or JSON. `cluster` None: as the file says, else `home`. `needs` are columns that
+    the site's prices want beside those that any import needs."""
 
     path: str
     zone: str
@@ -53,6 +55,7 @@ class Source:
     delimiter: str | None
     now: datetime
     needs: tuple[str, ...] = ()
+    kind: str = TEXT
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ class Batch:
     """Rows of one cluster, in the order of their ids, and what could not be understood.
 
     `several` are ids with more than one row here. `total` is set at the end of the file only:
-    how many records it had.
+    how many records it had; and `cut`, why the file's own end is missing.
     """
 
     cluster: str
@@ -70,6 +73,7 @@ class Batch:
     held: list[tuple[str, str]] = field(default_factory=list)
     steps: int = 0
     total: int | None = None
+    cut: str | None = None
 
 
 def rarely_collect() -> None:
@@ -83,7 +87,7 @@ def feed(source: Source) -> Iterator[Batch]:
     # -P: a folder named gateway where somebody stands is not ours.
     argv = [sys.executable, "-P", "-m", "gateway.services.import_feed", source.path, source.zone]
     argv += [source.home, source.cluster or "", source.delimiter or "", source.now.isoformat()]
-    argv += source.needs
+    argv += [source.kind, *source.needs]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as reader:  # noqa: S603  # ourselves
         assert reader.stdout is not None
         try:
@@ -97,8 +101,8 @@ def _received(pipe: IO[bytes]) -> Iterator[Batch]:
         message = marshal.loads(pipe.read(int.from_bytes(head)))  # noqa: S302  # our own child's
         if message[0] == "bad":
             raise BadHistory(message[1])
-        cluster, jobs, runs, several, held, steps, total = message[1:]
-        yield Batch(cluster, Squeezed(*jobs), Squeezed(*runs), several, held, steps, total)
+        cluster, jobs, runs, several, held, steps, total, cut = message[1:]
+        yield Batch(cluster, Squeezed(*jobs), Squeezed(*runs), several, held, steps, total, cut)
         if total is not None:
             return
     raise BrokenOff("the file could not be read to its end")
@@ -106,36 +110,76 @@ def _received(pipe: IO[bytes]) -> Iterator[Batch]:
 
 def batches(source: Source) -> Iterator[Batch]:
     """The same in this process."""
-    with _opened(source.path) as lines:
-        try:
-            dump = Dump(lines, zone=ZoneInfo(source.zone), delimiter=source.delimiter)
-        except NoHeader as error:
-            raise BadHistory(
-                f"the first line does not name columns: {str(error)[:80]!r}. Let sacct print it "
-                "(no --noheader), and give --delimiter where it is a rare one"
-            ) from error
-        except MissingColumns as error:
-            raise BadHistory(f"the file lacks columns: {error}") from error
-        if lacking := [name for name in source.needs if not dump.has(name)]:
-            raise BadHistory(
-                f"the file lacks columns: {', '.join(lacking)}. Prices here depend on them"
-            )
-        yield from _collected(dump, source)
+    try:
+        if source.kind == JSON:
+            # Bytes that are no UTF-8 survive as lone surrogates until a field is read.
+            with opened(source.path, errors="surrogateescape") as text:
+                yield from _from_json(text, source)
+        else:
+            with opened(source.path, errors="backslashreplace") as text:
+                yield from _from_text(text, source)
+    except OSError as error:
+        raise BadHistory(f"{source.path}: {error}") from error
 
 
-def _collected(dump: Dump, source: Source) -> Iterator[Batch]:
+def _from_text(text: Text, source: Source) -> Iterator[Batch]:
+    try:
+        dump = Dump(text.lines(), zone=ZoneInfo(source.zone), delimiter=source.delimiter)
+    except NoHeader as error:
+        raise BadHistory(
+            f"the first line does not name columns: {str(error)[:80]!r}. Let sacct print it "
+            "(no --noheader), and give --delimiter where it is a rare one"
+        ) from error
+    except MissingColumns as error:
+        raise BadHistory(f"the file lacks columns: {error}") from error
+    if lacking := [name for name in source.needs if not dump.has(name)]:
+        raise BadHistory(
+            f"the file lacks columns: {', '.join(lacking)}. Prices here depend on them"
+        )
+    yield from _collected(dump, text, source)
+
+
+def _collected(dump: Dump, text: Text, source: Source) -> Iterator[Batch]:
     gathering = _Gathering(source)
+    item: Item | None = None
     for item in dump:
         if type(item) is SacctRow:
-            gathering.row(item, dump)
+            gathering.row(item, dump.text)
         elif type(item) is Held:
             gathering.held.append((item.raw, item.reason))
         elif type(item) is Step:
             gathering.steps += 1
         if gathering.full:
             yield from gathering.take()
+    cut, total = text.cut, dump.records
+    if text.rest:
+        gathering.held.append((text.rest, _CUT))
+        total += 1
+    elif text.unended and type(item) is Held:
+        cut = "the last line has no end and is no whole record"
     yield from gathering.take()
-    yield Batch(source.cluster or source.home, total=dump.records)
+    yield Batch(source.cluster or source.home, total=total, cut=cut)
+
+
+def _from_json(text: Text, source: Source) -> Iterator[Batch]:
+    gathering, total, cut = _Gathering(source), 0, None
+    try:
+        for row in json_jobs.jobs(text.stream):
+            total += 1
+            gathering.json_row(row)
+            if gathering.full:
+                yield from gathering.take()
+    except json_jobs.NoJobs as error:
+        raise BadHistory(f"this is not what `sacct --json` prints: {error}") from error
+    except json_jobs.CutShort as error:
+        cut = str(error)
+        if error.rest.strip():
+            total += 1
+            gathering.held.append((error.rest.encode("utf-8", "replace").decode(), _CUT))
+    except json_jobs.Incomplete as error:
+        cut = f"Slurm did not give all: {error}"
+    yield from gathering.take()
+    yield Batch(source.cluster or source.home, total=total, cut=cut)
 
 
 class _Gathering:
@@ -156,13 +200,24 @@ class _Gathering:
     def full(self) -> bool:
         return len(self._seen) + len(self.held) >= ROWS or self.steps >= 20 * ROWS
 
-    def row(self, row: SacctRow, dump: Dump) -> None:
+    def json_row(self, given: object) -> None:
+        read = read_row(given, {})
+        if isinstance(read, m.HeldRow):
+            self.held.append((read.raw, read.reason))
+            return
+        row = SacctRow._make((*map(_printable, values_of(read)), cluster_of(given)))
+        if row.end_time and not row.elapsed_seconds and row.node_list is None:
+            # As in sacct's text: no node and no second tell who never started.
+            row = row._replace(start_time=None, alloc_tres="")
+        self.row(row, json.dumps(given, ensure_ascii=True))
+
+    def row(self, row: SacctRow, text: str) -> None:
         cluster = self._source.cluster or row.cluster or self._source.home
         key = (cluster, row.job_id)
         if key in self._seen:
             before = self._seen[key]
             if before.submit_time == row.submit_time and before[26:28] != row[26:28]:
-                self.held.append((dump.text, _OTHER_TASK))
+                self.held.append((text, _OTHER_TASK))
                 return
             self._several.setdefault(cluster, set()).add(row.job_id)
         self._seen[key] = row
@@ -187,33 +242,15 @@ def _in_order(row: SacctRow) -> tuple[int, datetime, int]:
     return row.job_id, row.submit_time, row.restarts
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[Iterable[str]]:
-    """The file's lines without their ends; compressed or not. A lone CR ends no line: it may be
-    part of a job's name."""
-    try:
-        given = sys.stdin.fileno() if path == STANDARD_INPUT else path
-        with open(given, "rb") as raw:  # noqa: PTH123  # a number is no path
-            packed = raw.peek(2)[:2] == _GZIP
-            whole = gzip.GzipFile(fileobj=raw) if packed else raw
-            text = io.TextIOWrapper(
-                cast(BinaryIO, whole), "utf-8", errors="backslashreplace", newline="\n"
-            )
-            yield _lines(text)
-    except (OSError, EOFError) as error:
-        raise BadHistory(f"{path}: {error}") from error
-
-
-def _lines(text: TextIO) -> Iterator[str]:
-    for line in text:
-        # No database takes a NUL in a text.
-        yield (line.replace("\0", "\ufffd") if "\0" in line else line).removesuffix("\n")
+def _printable(value: Any) -> Any:
+    """No database takes a NUL in a text."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def main(argv: list[str]) -> None:
     """The reading process: batches to standard output."""
     rarely_collect()
-    path, zone, home, cluster, delimiter, now, *needs = argv
+    path, zone, home, cluster, delimiter, now, kind, *needs = argv
     source = Source(
         path,
         zone,
@@ -222,6 +259,7 @@ def main(argv: list[str]) -> None:
         delimiter or None,
         datetime.fromisoformat(now),
         tuple(needs),
+        kind,
     )
     out = sys.stdout.buffer
     try:
@@ -236,7 +274,7 @@ def main(argv: list[str]) -> None:
 
 
 def _rest(batch: Batch) -> tuple[object, ...]:
-    return batch.several, batch.held, batch.steps, batch.total
+    return batch.several, batch.held, batch.steps, batch.total, batch.cut
 
 
 def _send(out: BinaryIO, message: Any) -> None:

@@ -23,7 +23,7 @@ Told = Callable[["ImportReport"], None]
 @dataclass(slots=True)
 class ImportReport:
     """`records` were in the file. `stored` are those the store now has, `changed` counts the rows
-    of the database that this import made or changed."""
+    of the database that this import made or changed. `cut`: why the file's end is missing."""
 
     records: int = 0
     stored: int = 0
@@ -32,6 +32,7 @@ class ImportReport:
     held: int = 0
     newly_held: int = 0
     clusters: list[str] = field(default_factory=list)
+    cut: str | None = None
 
     @property
     def ties(self) -> bool:
@@ -104,6 +105,7 @@ def _store(session: "Session", batch: Batch, report: ImportReport, now: datetime
         report.clusters.append(batch.cluster)
     report.steps += batch.steps
     report.records = batch.total or report.records
+    report.cut = batch.cut or report.cut
     report.held += len(batch.held)
     held = [m.HeldRow(raw, reason) for raw, reason in batch.held]
     report.newly_held += ingest.hold(session, held, cluster=batch.cluster, now=now)

@@ -61,6 +61,7 @@ def test_the_same_for_programs_and_again(run, dump):
             "held": 1,
             "newly_held": newly,
             "clusters": ["cluster"],
+            "cut": None,
             "ties": True,
         }
 

@@ -55,12 +55,13 @@ class Given:
 
 @dataclass(slots=True)
 class Loaded:
-    """`records` = `stored` + `steps` + `held` + `known` + `repeated`. `known`: rows of jobs that a
-    set has already; `repeated`: that stand in this file more than once. `reasons` counts the held
-    rows; `kept` are (text, reason) of the first ones. `cut`: why the end is missing. `file`: what
-    was written, None where there is nothing to store."""
+    """`records` were in the file, counted as they were read, the others as they ended. `known`:
+    rows of jobs that a set has already; `repeated`: that stand in this file more than once.
+    `reasons` counts the held rows; `kept` are (text, reason) of the first ones. `cut`: why the end
+    is missing. `file`: what was written, None where there is nothing to store."""
 
     mapping: CsvMapping
+    records: int = 0
     stored: int = 0
     steps: int = 0
     held: int = 0
@@ -72,8 +73,8 @@ class Loaded:
     file: str | None = None
 
     @property
-    def records(self) -> int:
-        return self.stored + self.steps + self.held + self.known + self.repeated
+    def ties(self) -> bool:
+        return self.records == self.stored + self.steps + self.held + self.known + self.repeated
 
     def hold(self, raw: str, reason: str) -> None:
         self.held += 1
@@ -95,6 +96,7 @@ def load(given: Given, folder: Path, there: Sequence[Path]) -> Loaded:
         staged = folder / f"rows-{secrets.token_hex(6)}.parquet"
         _copy(connection, rows.query(), staged)
         loaded = Loaded(table.mapping, cut=spooled.cut)
+        loaded.records = _number(connection, f"SELECT count(*) FROM {_parquet([staged])}")
         _held(connection, staged, spooled, loaded)
         _store(connection, staged, there, loaded, has_id="id" in table.mapping.columns)
     return loaded
@@ -131,7 +133,7 @@ def _connection(folder: Path) -> "Iterator[duckdb.DuckDBPyConnection]":
     config = blocks.OWN | {
         "threads": THREADS,
         "memory_limit": MEMORY,
-        "temp_directory": str(folder / "spill"),
+        "temp_directory": str(folder),
         "preserve_insertion_order": False,
     }
     with duckdb.connect(config=config) as connection:
@@ -189,8 +191,10 @@ def _held(
     for row in tables.torn(connection, spooled.path):
         if row.last and loaded.cut is None:
             loaded.cut = f"{_CUT} (line {row.line:,})"
+        loaded.records += 1
         loaded.hold(row.raw, row.reason)
     if spooled.rest:
+        loaded.records += 1
         loaded.hold(spooled.rest, _CUT)
 
 
@@ -212,17 +216,21 @@ def _store(
     if there:
         old = f"(SELECT {_KEY} FROM {_parquet(there)})"
         new = f"SELECT * FROM ({once}) a WHERE NOT EXISTS (SELECT 1 FROM {old} b WHERE {_SAME})"
-        loaded.known = _number(connection, f"SELECT count(*) FROM ({once})") - _number(
-            connection, f"SELECT count(*) FROM ({new})"
+        found = (
+            f"SELECT count(*) FROM ({once}) a WHERE EXISTS (SELECT 1 FROM {old} b WHERE {_SAME})"
         )
-    loaded.stored = _number(connection, f"SELECT count(*) FROM ({once})") - loaded.known
+        loaded.known = _number(connection, found)
+    file = staged
+    if several or loaded.known or loaded.held or loaded.steps:
+        file = staged.with_name(f"rows-{secrets.token_hex(6)}.parquet")
+        _copy(connection, new, file)
+        staged.unlink()
+    loaded.stored = _number(connection, f"SELECT count(*) FROM {_parquet([file])}")
     if loaded.stored:
-        file = staged
-        if several or loaded.known or loaded.held or loaded.steps:
-            file = staged.with_name(f"rows-{secrets.token_hex(6)}.parquet")
-            _copy(connection, new, file)
         blocks.to_disk(file)
         loaded.file = file.name
+    else:
+        file.unlink()
 
 
 def _several(

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from gateway.errors import GatewayError
 
 STANDARD_INPUT = "-"
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _BLOCK = 4 * 2**20
 _GIVEN = "given.txt"
 _LONGEST_LINE = 64 * 2**20
@@ -40,13 +40,13 @@ def spool(given: str, folder: Path) -> Spooled:
     both kinds of line ends. Raises UnreadableFile."""
     try:
         with _opened(given) as raw:
-            packed = raw.peek(2)[:2] == _GZIP  # type: ignore[attr-defined]  # a buffered reader
+            packed = raw.peek(2)[:2] == GZIP  # type: ignore[attr-defined]  # a buffered reader
             if given != STANDARD_INPUT and not packed and _is_plain(raw):
                 # A link: DuckDB would take [ and * in a name for a pattern.
                 (folder / _GIVEN).symlink_to(Path(given).resolve())
                 return Spooled(folder / _GIVEN)
         with _opened(given) as raw:
-            packed = raw.peek(2)[:2] == _GZIP  # type: ignore[attr-defined]
+            packed = raw.peek(2)[:2] == GZIP  # type: ignore[attr-defined]
             return _copied(raw, packed, folder / _GIVEN)
     except OSError as error:
         raise UnreadableFile(f"{given}: {error}") from error
@@ -96,7 +96,7 @@ def _copied(raw: BinaryIO, packed: bool, path: Path) -> Spooled:
     rest = b""
     with path.open("wb") as copy:
         try:
-            for block in _unpacked(raw) if packed else _blocks(raw):
+            for block in unpacked(raw) if packed else blocks(raw):
                 text, rest = _whole(rest + block)
                 copy.write(_plain(text))
         except (EOFError, zlib.error) as error:
@@ -106,16 +106,16 @@ def _copied(raw: BinaryIO, packed: bool, path: Path) -> Spooled:
     return Spooled(path, cut, "" if cut is None else _plain(rest).decode())
 
 
-def _blocks(raw: BinaryIO) -> Iterator[bytes]:
+def blocks(raw: BinaryIO) -> Iterator[bytes]:
     while block := raw.read(_BLOCK):
         yield block
 
 
-def _unpacked(raw: BinaryIO) -> Iterator[bytes]:
+def unpacked(raw: BinaryIO) -> Iterator[bytes]:
     """Raises EOFError at the end of a cut file, after all that it held: gzip's own reader would
     keep the last part."""
     open_member = False
-    for block in _blocks(raw):
+    for block in blocks(raw):
         data = block
         while data:
             if not open_member:
