@@ -86,6 +86,16 @@ NOT_IN_MENU = {
     "static",
     "submissions.show",
     "submissions.state",
+    "waits.by",
+    "waits.by_csv",
+    "waits.curves_csv",
+    "waits.distribution",
+    "waits.distribution_csv",
+    "waits.index_csv",
+    "waits.over_time",
+    "waits.over_time_csv",
+    "waits.week",
+    "waits.week_csv",
 }
 
 

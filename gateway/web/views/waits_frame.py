@@ -1,15 +1,20 @@
-"""What all pages of waits have in common: the question of the address, and their tabs."""
+"""What all pages of waits have in common: the question of the address, tabs, filters, freshness."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from flask import current_app, request, url_for
+from flask import Response, current_app, request, url_for
 
+from gateway.core.wait_figures import UNKNOWN
+from gateway.services.seen_waits import SeenWaits, Standing, seen_waits, standing
 from gateway.web import wait_filters
+from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
-from gateway.web.wait_filters import Asked
+from gateway.web.wait_filters import Asked, FilterView
 
 # A tab is there when its page is. False: a page without these filters.
 _TABS: tuple[tuple[str, Lazy, bool], ...] = (
@@ -31,6 +36,19 @@ class Tab:
     on: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What fragments/waits_head.html shows. `least` people at least stand behind a figure."""
+
+    asked: Asked
+    tabs: tuple[Tab, ...]
+    filters: FilterView
+    standing: Standing
+    least: int
+    zone: str
+    all_url: str | None  # the same for all that is on record, where less is asked
+
+
 def asked() -> Asked:
     """What this request's address asks."""
     have = deps()
@@ -45,3 +63,40 @@ def tabs(asked: Asked | None = None) -> tuple[Tab, ...]:
         for name, word, filtered in _TABS
         if name in current_app.view_functions
     )
+
+
+@contextmanager
+def seen() -> Iterator[SeenWaits]:
+    """The history as who looks may see it."""
+    settings = deps().settings
+    with seen_waits(settings.home / "history", viewer(), least=settings.waits_k) as past:
+        yield past
+
+
+def frame(
+    asked: Asked, past: SeenWaits, *, keep: Mapping[str, str] | None = None, **place: Any
+) -> Frame:
+    """The frame of the page that is asked for. `keep` and `place` as in wait_filters.view."""
+    have, endpoint = deps(), request.endpoint or ""
+    known = {
+        dimension: tuple(value or UNKNOWN for value in values)
+        for dimension, values in past.options(asked.question).items()
+    }
+    with have.read() as session:
+        how_far = standing(have.settings.home / "history", session)
+    everything = {"period": "all", "from": None, "to": None}
+    return Frame(
+        asked,
+        tabs(asked),
+        wait_filters.view(asked, endpoint, known, keep=keep, **place),
+        how_far,
+        have.settings.waits_k,
+        have.settings.timezone.key,
+        None if asked.period == "all" else asked.url(endpoint, **place, **everything),
+    )
+
+
+def csv_answer(lines: Iterable[str], name: str) -> Response:
+    """A file to keep."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response("".join(lines), mimetype="text/csv", headers=headers)
