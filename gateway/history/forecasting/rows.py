@@ -26,7 +26,7 @@ WITH counted AS (
     SELECT *, {since} AS asked FROM waits
 ), kept AS (
     SELECT *, coalesce(start_time, end_time) AS left_at FROM counted
-    WHERE asked < $now AND asked >= $oldest AND "group" IS NOT NULL AND "partition" IS NOT NULL
+    WHERE source IS NULL AND asked < $now AND asked >= $oldest
       AND (end_time IS NULL OR end_time >= $open_since)
 )
 SELECT
@@ -35,7 +35,7 @@ SELECT
     start_time IS NOT NULL AS started,
     coalesce(epoch_us(end_time) // 1000000, {never}) AS "end",
     coalesce(restarts, 0) = 0 AND coalesce(cause_array_throttle, 0) = 0 AS counts,
-    "group", "partition",
+    coalesce("group", '') AS "group", coalesce("partition", '') AS "partition",
     coalesce(gpus, 0) AS gpus, coalesce(nodes, 1) AS nodes, coalesce(cpus, 1) AS cpus,
     coalesce(limit_minutes, -1) AS minutes
 FROM kept
@@ -115,19 +115,20 @@ def read(
     *,
     now: datetime,
     wait: Wait = Wait.ELIGIBLE,
-    open_days: int = _DAYS,
+    days: int = _DAYS,
+    open_days: int | None = None,
     most: int = MOST,
 ) -> Rows:
-    """The view `waits` as known at `now`: rows that began at most 120 days ago and were not over
-    `open_days` before `now`; of too many the newest."""
+    """Our own rows of the view `waits` as known at `now`: those that began at most `days` ago and,
+    with `open_days`, were not over so long ago; of too many the newest."""
     utc = now.astimezone(UTC).replace(tzinfo=None)
     query = _ROWS.format(since=_SINCE[wait], never=NEVER, most=most)
     columns = connection.execute(
         query,
         {
             "now": utc,
-            "oldest": utc - timedelta(days=_DAYS),
-            "open_since": utc - timedelta(days=open_days),
+            "oldest": utc - timedelta(days=days),
+            "open_since": utc - timedelta(days=days if open_days is None else open_days),
         },
     ).fetchnumpy()
     return make(columns).known(seconds(now))
