@@ -71,7 +71,7 @@ class Use:
 class Limits:
     """Runs that ended in the period, of a group or, where `key` is None, of all that was asked:
     card-seconds kept by their time limits and used. `unlimited` runs have no limit and are in
-    neither. Of the completed ones: the limit that half of them asked at most, and the run time
+    neither. Of the completed ones: the limit that half of them asked for or more, and the run time
     within which 90 % ended (nearest rank). `timeout_s`: the longest run that its limit ended."""
 
     key: str | None

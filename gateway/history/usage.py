@@ -7,7 +7,7 @@ history.reading.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -72,6 +72,14 @@ def use(
 def in_order(rows: Iterable[Use], by: Sequence[By]) -> list[Use]:
     """Months in their order, others by GPU-hours."""
     return sorted(rows, key=lambda one: _order(one, by))
+
+
+def first(connection: "Connection", question: Question) -> datetime | None:
+    """When the first run began that held something in the period; None: there is none."""
+    of = held(question)
+    query = f"SELECT min(start) FROM ({of.sql})"  # noqa: S608  # ours
+    (found,) = connection.execute(query, of.given).fetchone() or (None,)
+    return None if found is None else datetime.fromtimestamp(max(found, of.lo), UTC)
 
 
 def by_day(connection: "Connection", question: Question) -> list[DayUse]:

@@ -67,6 +67,10 @@ class PastUse:
         found = next(iter(self._use(asked, ())), _NOTHING)
         return found if self.sight.sees(found) else None
 
+    def first(self, question: Question) -> datetime | None:
+        """When the first run began that the question is about; None: there is none."""
+        return usage.first(self._connection, question)
+
     def use(self, question: Question, by: Sequence[By]) -> Shown[Use]:
         """By one or two, and how many rows are hidden for standing for too few people."""
         if By.USER in by and not self.sight.all:

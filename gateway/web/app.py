@@ -55,6 +55,7 @@ from gateway.web.views import (
     spot,
     submissions,
     submit,
+    usage,
     waits,
 )
 
@@ -94,7 +95,7 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (spot, admin, admin_credit, admin_prices, admin_review, admin_months, policy):
         app.register_blueprint(module.bp)
-    for module in (admin_contribution, waits):
+    for module in (admin_contribution, waits, usage):
         app.register_blueprint(module.bp)
     app.register_blueprint(forecast_record.bp)
     app.register_blueprint(api.bp)

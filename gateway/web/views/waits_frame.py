@@ -59,10 +59,16 @@ def tabs(asked: Asked | None = None) -> tuple[Tab, ...]:
     """Filters go along to the pages that know them."""
     query: dict[str, Any] = {**asked.query} if asked else {}
     return tuple(
-        Tab(str(word), url_for(name, **(query if filtered else {})), name == request.endpoint)
+        Tab(str(word), url_for(name, **(query if filtered else {})), name == _tab())
         for name, word, filtered in _TABS
         if name in current_app.view_functions
     )
+
+
+def _tab() -> str:
+    """The tab of the page that is asked for: its own, or that of its subject's first page."""
+    own, subject = request.endpoint or "", request.blueprint
+    return own if any(own == name for name, _, _ in _TABS) else f"{subject}.index"
 
 
 @contextmanager
