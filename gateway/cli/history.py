@@ -9,6 +9,7 @@ import click
 
 from gateway.cli.common import database, has_database, now, said, settings
 from gateway.cli.history_import import import_file
+from gateway.cli.history_sets import forget_set, list_sets
 from gateway.cli.output import JSON, Moment, local
 from gateway.cli.past import history_in_step
 from gateway.config import Settings
@@ -21,7 +22,8 @@ def history() -> None:
     """The job history: import it from a file, look at its columnar copy, make that anew."""
 
 
-history.add_command(import_file)
+for command in (import_file, list_sets, forget_set):
+    history.add_command(command)
 
 
 @history.command()
@@ -60,8 +62,9 @@ def export(file: Path, since: datetime | None, until: datetime | None, as_json: 
         rows = export_rows(folder, file, since=since, until=until)
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror or error}") from error
-    facts = {"file": str(file), "rows": rows, "bytes": file.stat().st_size}
-    told = f"{rows:,} rows in {file}, {facts['bytes'] / 2**20:,.1f} MB."
+    size = file.stat().st_size
+    told = f"{rows:,} rows in {file}, {size / 2**20:,.1f} MB."
+    facts = {"file": str(file), "rows": rows, "bytes": size}
     click.echo(json.dumps(facts) if as_json else told)
 
 

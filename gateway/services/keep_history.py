@@ -1,13 +1,21 @@
 """Keep the columnar job history in step with the database."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from gateway.history import blocks, reading
+from gateway.history import blocks
 from gateway.store import history, history_rows
 from gateway.store.uow import Begin
+
+# What has not changed for a while goes into files of about a million rows: opening and planning
+# cost a reader something for each file.
+GROUP = 64  # blocks
+QUIET_SECONDS = 3600.0
+
+Files = dict[int, str]  # by block
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +27,10 @@ class Kept:
     busy: bool = False
 
 
-def keep(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
-    """Make the blocks again in which a run was written; all of them where there is no history, or
-    one of another database. Safe to kill and to repeat."""
-    with blocks.writing(folder, wait=False) as alone:
+def keep(folder: Path, *, begin: Begin, read: Begin, now: datetime, wait: bool = False) -> Kept:
+    """Make the blocks again in which something was written; all of them where there is no history,
+    or one of another database. Safe to kill and to repeat. `wait`: for another writer to end."""
+    with blocks.writing(folder, wait=wait) as alone:
         if not alone:
             return Kept(busy=True)
         manifest = blocks.load(folder)
@@ -31,46 +39,28 @@ def keep(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
             highest, _ = history.highest(session)
         if manifest is None or manifest.highest > highest:
             return _rebuild(folder, begin=begin, read=read, now=now)
-        if not marks:
-            return Kept()
-        made = _write(folder, sorted(marks), read=read, now=now)
-        kept = {block: name for block, name in manifest.files.items() if block not in marks}
-        _publish(folder, blocks.Manifest(kept | made, highest, now))
-        with begin() as session:
-            history.unmark(session, [mark for ids in marks.values() for mark in ids])
-    return Kept(made=len(made))
+        if marks:
+            made = _write(folder, sorted(marks), read=read, now=now)
+            files = _without(folder, manifest.files, marks) | made
+            manifest = _publish(folder, manifest, blocks.Manifest(files, highest, now))
+            _unmark(marks, begin)
+        if quiet := _quiet(folder, manifest.files):
+            merged = _merge(folder, manifest.files, quiet)
+            _publish(folder, manifest, blocks.Manifest(merged, manifest.highest, now))
+    return Kept(made=len(marks))
+
+
+def in_step(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
+    """For who reads where no worker need be: nothing is behind afterwards, but what another writer
+    is making now. Waits for it where there is no history yet."""
+    return keep(folder, begin=begin, read=read, now=now, wait=blocks.load(folder) is None)
 
 
 def rebuild(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
     """Everything anew from the database; waits for another writer to end. Readers have the old
-    history until the new one is whole."""
+    history until the new one is whole. Imported sets stay as they are."""
     with blocks.writing(folder, wait=True):
         return _rebuild(folder, begin=begin, read=read, now=now)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """`made_at` None: there is no history. `to_make`: blocks that are behind the database."""
-
-    runs: int
-    blocks: int
-    bytes: int
-    to_make: int
-    made_at: datetime | None
-
-
-def info(folder: Path, *, read: Begin) -> Known:
-    """What the history holds."""
-    manifest = blocks.load(folder)
-    with read() as session:
-        marks = history.marks(session)
-        to_make = len(marks if manifest else history.blocks(session))
-    if manifest is None:
-        return Known(0, 0, 0, to_make, None)
-    size = sum((folder / name).stat().st_size for name in manifest.files.values())
-    with reading.runs(folder) as connection:
-        (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone() or (0,)
-    return Known(int(runs), len(manifest.files), size, to_make, manifest.made_at)
 
 
 def _rebuild(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
@@ -78,17 +68,24 @@ def _rebuild(folder: Path, *, begin: Begin, read: Begin, now: datetime) -> Kept:
         marks = history.marks(session)
         highest, _ = history.highest(session)
         known = history.blocks(session)
-    made = _write(folder, known, read=read, now=now)
-    _publish(folder, blocks.Manifest(made, highest, now))
-    with begin() as session:
-        history.unmark(session, [mark for ids in marks.values() for mark in ids])
-    return Kept(made=len(made), rebuilt=True)
+    files: Files = {}
+    for group in _groups(known):
+        made = _write(folder, group, read=read, now=now)
+        if len(made) > 1:
+            merged = _merge(folder, made, made)
+            for name in made.values():
+                (folder / name).unlink()
+            made = merged
+        files |= made
+    _publish(folder, blocks.load(folder), blocks.Manifest(files, highest, now))
+    _unmark(marks, begin)
+    return Kept(made=len(files), rebuilt=True)
 
 
-def _write(folder: Path, wanted: Iterable[int], *, read: Begin, now: datetime) -> dict[int, str]:
+def _write(folder: Path, wanted: Iterable[int], *, read: Begin, now: datetime) -> Files:
     """Each block read in a transaction of its own, after its marks were seen: what is written
     meanwhile is in it, or has a new mark."""
-    made: dict[int, str] = {}
+    made: Files = {}
     for block in wanted:
         with read() as session:
             found = history_rows.rows(session, block, now=now)
@@ -98,6 +95,58 @@ def _write(folder: Path, wanted: Iterable[int], *, read: Begin, now: datetime) -
     return made
 
 
-def _publish(folder: Path, manifest: blocks.Manifest) -> None:
+def _without(folder: Path, files: Mapping[int, str], changed: Collection[int]) -> Files:
+    """Where a block of a merged file has changed, the others of that file get a new one."""
+    left: Files = {}
+    for name, held in _by_file(files).items():
+        rest = [block for block in held if block not in changed]
+        whole = len(rest) == len(held)
+        if rest:
+            kept = name if whole else blocks.merge(folder, [name], rest, size=history.BLOCK)
+            left |= dict.fromkeys(rest, kept)
+    return left
+
+
+def _quiet(folder: Path, files: Mapping[int, str]) -> list[int]:
+    """Blocks of the first group of which several files have not changed for a while."""
+    old = [b for b, name in files.items() if blocks.age(folder / name) > QUIET_SECONDS]
+    for group in _groups(old):
+        if len({files[block] for block in group}) > 1:
+            return group
+    return []
+
+
+def _merge(folder: Path, files: Mapping[int, str], chosen: Collection[int]) -> Files:
+    """All of `files`, those of the chosen blocks in one."""
+    names = sorted({files[block] for block in chosen})
+    name = blocks.merge(folder, names, chosen, size=history.BLOCK)
+    return {**files, **dict.fromkeys(chosen, name)}
+
+
+def _groups(found: Iterable[int]) -> list[list[int]]:
+    groups: dict[int, list[int]] = defaultdict(list)
+    for block in sorted(found):
+        groups[block // GROUP].append(block)
+    return list(groups.values())
+
+
+def _by_file(files: Mapping[int, str]) -> dict[str, list[int]]:
+    held: dict[str, list[int]] = defaultdict(list)
+    for block, name in sorted(files.items()):
+        held[name].append(block)
+    return dict(held)
+
+
+def _publish(
+    folder: Path, before: blocks.Manifest | None, manifest: blocks.Manifest
+) -> blocks.Manifest:
+    if before is not None:
+        blocks.retire(folder, set(before.files.values()) - set(manifest.files.values()))
     blocks.save(folder, manifest)
     blocks.sweep(folder, manifest)
+    return manifest
+
+
+def _unmark(marks: Mapping[int, list[int]], begin: Begin) -> None:
+    with begin() as session:
+        history.unmark(session, [mark for ids in marks.values() for mark in ids])

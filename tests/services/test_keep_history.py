@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from gateway.history import blocks, reading
-from gateway.services import keep_history
+from gateway.services import history_facts, keep_history
 from gateway.store import charges, history, jobs, reviews
 from gateway.testing import builders as b
 
@@ -29,6 +29,13 @@ def keep(folder, begin, read):
 def rows(folder, columns="run_id, state, elapsed_seconds"):
     with reading.runs(folder) as connection:
         return connection.execute(f"SELECT {columns} FROM runs ORDER BY run_id").fetchall()
+
+
+def one_by_one(folder, read):
+    """Each block in a file of its own, as they are while they change."""
+    manifest = blocks.load(folder)
+    files = keep_history._write(folder, manifest.files, read=read, now=b.NOW)
+    blocks.save(folder, blocks.Manifest(files, manifest.highest, b.NOW))
 
 
 def add(begin, **values):
@@ -64,6 +71,7 @@ def test_only_the_block_of_a_changed_run_is_made_again(folder, begin, read):
     for _ in range(5):
         add(begin)
     keep(folder, begin, read)
+    one_by_one(folder, read)
     before = blocks.load(folder).files
     with begin() as session:
         reviews.end_by_decision(session, 4, 60)
@@ -181,11 +189,15 @@ def test_what_is_marked_while_a_block_is_made_is_made_again(folder, begin, read,
 
 def test_info_tells_what_there_is_and_what_is_behind(folder, begin, read):
     add(begin)
-    assert keep_history.info(folder, read=read) == keep_history.Known(0, 0, 0, 1, None)
+    nothing = history_facts.known(folder, read=read)
+    assert (nothing.runs, nothing.to_make, nothing.made_at) == (0, 1, None)
+    b.add_job(begin)
+    b.add_job(begin, state="CANCELLED", end_time=b.NOW)
     keep(folder, begin, read)
     add(begin)
-    found = keep_history.info(folder, read=read)
-    assert (found.runs, found.blocks, found.to_make, found.made_at) == (1, 1, 1, b.NOW)
+    found = history_facts.known(folder, read=read)
+    assert (found.runs, found.never_started, found.waiting) == (1, 1, 1)
+    assert (found.blocks, found.files, found.to_make, found.made_at) == (1, 1, 1, b.NOW)
     assert found.bytes > 0
 
 
