@@ -26,6 +26,7 @@ _COMMANDS = {
     "budget": "gateway.cli.budget:budget",
     "contribution": "gateway.cli.contribution:contribution",
     "history": "gateway.cli.history:history",
+    "usage": "gateway.cli.usage:usage",
     "cluster": "gateway.cli.cluster:cluster",
 }
 

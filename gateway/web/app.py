@@ -34,6 +34,7 @@ from gateway.web.views import (
     admin_prices,
     admin_review,
     api,
+    api_usage,  # noqa: F401  # adds its route to the API's
     auth,
     cluster,
     forecast_record,

@@ -1,0 +1,62 @@
+"""GPU-hours and charges in the API; see docs/api.md."""
+
+from typing import Any
+
+from flask import jsonify, request
+from flask.typing import ResponseReturnValue
+
+from gateway.core.access import Permission
+from gateway.core.usage_figures import HOUR, By, Use
+from gateway.services.usage_history import seen_use
+from gateway.web import apijson, costjson
+from gateway.web.access import requires, viewer
+from gateway.web.deps import deps
+from gateway.web.views import waits_frame
+from gateway.web.views.api import bp
+
+_MOST_WAYS = 2
+
+
+@bp.get("/usage")
+@requires(Permission.USE_PORTAL)
+def usage() -> ResponseReturnValue:
+    """The filters and periods of the page's address; `by` once or twice."""
+    by = _ways()
+    asked, settings = waits_frame.asked(), deps().settings
+    if asked.problems:
+        raise apijson.BadFields({"filters": "unknown_choice"})
+    with seen_use(settings.home / "history", viewer(), least=settings.waits_k) as past:
+        found = past.use(asked.question, by)
+        total = past.total(asked.question)
+    names = [one.value for one in by]
+    return jsonify(
+        since=apijson.dump(asked.question.since),
+        until=apijson.dump(asked.question.until),
+        zone=asked.question.zone,
+        currency=settings.currency,
+        by=names,
+        rows=[dict(zip(names, row.keys, strict=True)) | _figures(row) for row in found.rows],
+        hidden=found.hidden,
+        total=None if total is None else _figures(total),
+    )
+
+
+def _ways() -> list[By]:
+    given = request.args.getlist("by") or [By.GROUP.value]
+    wrong = [text for text in given if text not in set(By)]
+    if wrong or len(given) > _MOST_WAYS or len(set(given)) < len(given):
+        raise apijson.BadFields({"by": "unknown_choice"})
+    return [By(text) for text in given]
+
+
+def _figures(row: Use) -> dict[str, Any]:
+    return {
+        "gpu_hours": row.gpu_seconds / HOUR,
+        "gpu_seconds": row.gpu_seconds,
+        "cpu_hours": row.cpu_seconds / HOUR,
+        "runs": row.runs,
+        "runs_ended": row.ended,
+        "runs_without_cards_told": row.untold,
+        "people": row.people,
+        "charged": costjson.amount(row.charge),
+    }
