@@ -17,6 +17,7 @@ MOST = 3
 _SHAPE = frozenset(
     ("group", "partition", "qos", "gpu_type", "nodes", "nproc_per_node", "time_limit", GPUS_FIELD)
 )
+_EMPTY = frozenset(("required", "field_required", "time_limit_empty"))
 # What is less than both sooner is not worth a change.
 _LEAST_GAIN_S, _LEAST_PART = 300, 0.2
 
@@ -68,8 +69,9 @@ def others(
 
 
 def in_the_way(problems: Sequence[FieldProblem]) -> bool:
-    """Whether one of them keeps the job from ever starting as it is asked for."""
-    return any(one.field in _SHAPE for one in problems)
+    """Whether one of them keeps the job from ever starting as it is asked for. A field that is
+    still empty does not."""
+    return any(one.field in _SHAPE and one.code not in _EMPTY for one in problems)
 
 
 def best(own: Ranked, found: Sequence[Ranked]) -> list[int]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.services.forecaster import FOLDER
+from gateway.services.forecaster import FOLDER, load_model
 
 if TYPE_CHECKING:
     from gateway.history.forecasting.model import Model
@@ -45,7 +45,7 @@ def is_due(history: Path, *, now: datetime) -> bool:
 
 def look(history: Path) -> Trained | None:
     """The model that there is; None: none, or one of another version."""
-    found = _load(history / FOLDER)
+    found = load_model(history / FOLDER)
     return None if found is None else _told(found)
 
 
@@ -57,7 +57,7 @@ def train(history: Path, *, now: datetime) -> Trained:
     folder = history / FOLDER
     with reading.runs(history) as connection:
         found = rows.read(connection, now=now)
-    learned = model.train(found, now=now, before=_load(folder))
+    learned = model.train(found, now=now, before=load_model(folder))
     learned.save(folder)
     return _told(learned)
 
@@ -79,15 +79,6 @@ def main() -> None:
     """`python -m gateway.services.forecast_train HISTORY MOMENT`."""
     os.nice(19)
     train(Path(sys.argv[1]), now=datetime.fromisoformat(sys.argv[2]))
-
-
-def _load(folder: Path) -> "Model | None":
-    from gateway.history.forecasting.model import Model  # noqa: PLC0415
-
-    try:
-        return Model.load(folder)
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def _told(model: "Model") -> Trained:

@@ -1,10 +1,11 @@
-"""Forecasts from the site's history: the model and the queue that the worker left in a folder.
+"""Forecasts from the site's history: by the model and the queue that the worker left in a folder.
 
-The worker trains the model and writes the queue down every five minutes; all that answers reads
-both when they have changed. NumPy is needed for answers, DuckDB only for writing.
+The worker trains the model and writes down the queue of the moment every five minutes; web
+processes read both when they have changed. They need NumPy for it, and no DuckDB.
 """
 
 import threading
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,79 +18,93 @@ if TYPE_CHECKING:
     from gateway.history.forecasting.features import Queue
     from gateway.history.forecasting.model import Model
 
+# How a file that is not the one it should be is met.
+_UNREAD = (OSError, ValueError, KeyError, zipfile.BadZipFile)
 FOLDER = "forecast"  # in that of the history
 _QUEUE = "queue.npz"
 _MODEL = "model.npz"
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
-    stamps: tuple[int, int]  # of the two files, as they were read
-    model: "Model"
-    queue: "Queue"
+class Answers:
+    """A model and a queue: what answers. `model` None: nothing was learned yet."""
+
+    model: "Model | None"
+    queue: "Queue | None"
+
+    @property
+    def version(self) -> str | None:
+        """The moment (UTC) after which nothing is known to the model."""
+        if self.model is None:
+            return None
+        return datetime.fromtimestamp(self.model.moment, UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+    def forecast(self, asks: Sequence[Ask]) -> Sequence[Forecast | NoForecast]:
+        """An answer for each, in their order."""
+        if self.model is None or self.queue is None:
+            return [NoForecast.NO_HISTORY] * len(asks)
+        return self.model.forecast(asks, self.queue) if asks else []
 
 
 class Forecaster:
-    """What web and worker ask. `history` is $SLUICE_HOME/history. Several threads may ask at once;
-    nothing is read before the first question."""
+    """What web processes ask, about requests of now. `history` is $SLUICE_HOME/history. Several
+    threads may ask at once."""
 
     def __init__(self, history: Path) -> None:
         self._folder = history / FOLDER
         self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._stamps: tuple[int, int] | None = None
+        self._answers = Answers(None, None)
 
     @property
     def version(self) -> str | None:
-        """Which model answers: the moment (UTC) after which nothing is known to it."""
-        found = self._load()
-        if found is None:
-            return None
-        return datetime.fromtimestamp(found.model.moment, UTC).strftime("%Y-%m-%dT%H:%MZ")
+        return self._load().version
 
     def forecast(self, asks: Sequence[Ask]) -> Sequence[Forecast | NoForecast]:
-        """An answer for each, in their order. NO_HISTORY where nothing was learned yet."""
-        found = self._load()
-        if found is None:
-            return [NoForecast.NO_HISTORY] * len(asks)
-        return found.model.forecast(asks, found.queue)
+        """As Answers; NO_HISTORY also while the worker has left nothing."""
+        return self._load().forecast(asks)
 
-    def _load(self) -> _Loaded | None:
+    def warm(self) -> None:
+        """Import and read what the first question would: before processes are forked, once."""
+        from gateway.history.forecasting import model, moment  # noqa: F401, PLC0415
+
+        self._load()
+
+    def _load(self) -> Answers:
         """What is in the files now; the last of it where one is gone or cannot be read."""
         with self._lock:
             stamps = _stamps(self._folder)
-            if stamps is not None and (self._loaded is None or self._loaded.stamps != stamps):
-                self._loaded = _read(self._folder, stamps) or self._loaded
-            return self._loaded
+            if stamps is not None and stamps != self._stamps:
+                found = _read(self._folder)
+                if found is not None:
+                    self._stamps, self._answers = stamps, found
+            return self._answers
 
 
-def answer_now(
-    history: Path, asks: Sequence[Ask], *, now: datetime
-) -> Sequence[Forecast | NoForecast]:
-    """The same with the queue as the history has it at this moment; nothing is written."""
-    from gateway.history import reading  # noqa: PLC0415
-    from gateway.history.forecasting import features, model, rows  # noqa: PLC0415
-
-    try:
-        learned = model.Model.load(history / FOLDER)
-    except (OSError, ValueError, KeyError):
-        return [NoForecast.NO_HISTORY] * len(asks)
-    with reading.runs(history) as connection:
-        queue = features.Queue.of(rows.read(connection, now=now, open_days=model.QUEUE_DAYS))
-    return learned.forecast(asks, queue)
-
-
-def write_queue(history: Path, *, now: datetime) -> int:
-    """The queue as the history has it, for those that answer: how many rows. The file is put in
-    its place whole."""
-    from gateway.history import reading  # noqa: PLC0415  # megabytes that only the worker needs
-    from gateway.history.forecasting import model, rows  # noqa: PLC0415
+def answers_now(history: Path, *, now: datetime, keep: bool = False) -> Answers:
+    """By the queue as the history has it, for jobs that wait already, too. `keep`: also write down
+    the queue of the moment for the web processes."""
+    from gateway.history import reading  # noqa: PLC0415  # megabytes that few processes need
+    from gateway.history.forecasting import features, model, moment, rows  # noqa: PLC0415
 
     folder = history / FOLDER
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with reading.runs(history) as connection:
         found = rows.read(connection, now=now, open_days=model.QUEUE_DAYS)
-    found.save(folder / _QUEUE)
-    return len(found)
+    queue = features.Queue.of(found)
+    if keep:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        moment.Moment.at(queue, rows.seconds(now)).save(folder / _QUEUE)
+    return Answers(load_model(folder), queue)
+
+
+def load_model(folder: Path) -> "Model | None":
+    """None where there is none, or one of another version."""
+    from gateway.history.forecasting.model import Model  # noqa: PLC0415
+
+    try:
+        return Model.load(folder)
+    except _UNREAD:
+        return None
 
 
 def _stamps(folder: Path) -> tuple[int, int] | None:
@@ -100,15 +115,12 @@ def _stamps(folder: Path) -> tuple[int, int] | None:
     return model, queue
 
 
-def _read(folder: Path, stamps: tuple[int, int]) -> _Loaded | None:
+def _read(folder: Path) -> Answers | None:
     """None while a file is of another version: the worker makes it anew."""
-    from gateway.history.forecasting import features, model, rows  # noqa: PLC0415
+    from gateway.history.forecasting.moment import Moment  # noqa: PLC0415
 
+    model = load_model(folder)
     try:
-        return _Loaded(
-            stamps,
-            model.Model.load(folder),
-            features.Queue.of(rows.Rows.load(folder / _QUEUE)),
-        )
-    except (OSError, ValueError, KeyError):
+        return None if model is None else Answers(model, Moment.load(folder / _QUEUE))
+    except _UNREAD:
         return None

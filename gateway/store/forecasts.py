@@ -129,6 +129,12 @@ def keep(session: Session, made: Sequence[Made]) -> None:
         session.execute(insert(_TOLD), [asdict(one) for one in made])
 
 
+def is_kept(session: Session, submission_id: int) -> bool:
+    """Whether this submission's forecasts are in the record."""
+    found = select(_TOLD.c.id).where(_TOLD.c.submission_id == submission_id).limit(1)
+    return session.scalar(found) is not None
+
+
 def renew(session: Session, job_ids: Collection[int], newest: Sequence[Newest]) -> None:
     """The newest of these jobs, in the place of what stood there."""
     for part in chunks(sorted(job_ids)):
