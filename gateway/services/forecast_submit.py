@@ -1,5 +1,6 @@
 """Keep with a submission what was forecast for it: ours, and Slurm's where it was asked."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from gateway.core.forecast import Ask, Forecast, ForecastSource, NoForecast
@@ -23,9 +24,10 @@ def keep(
     made = []
     if isinstance(ours, Forecast):
         p50, p90 = times(ours, asked.at)
-        made.append(_made(submission_id, asked, ForecastSource.HISTORY, p50, p90, ours.jobs, model))
+        told = _told(submission_id, asked, p50)
+        made.append(replace(told, p90_at=p90, jobs=ours.jobs, model=model))
     if slurm is not None:
-        made.append(_made(submission_id, asked, ForecastSource.SLURM, slurm, None, 0, None))
+        made.append(replace(_told(submission_id, asked, slurm), source=ForecastSource.SLURM))
     if not made:
         return
     with begin() as session:
@@ -33,29 +35,21 @@ def keep(
             store.keep(session, made)
 
 
-def _made(
-    submission_id: int,
-    asked: Ask,
-    source: ForecastSource,
-    p50: datetime,
-    p90: datetime | None,
-    jobs: int,
-    model: str | None,
-) -> Made:
+def _told(submission_id: int, asked: Ask, p50: datetime) -> Made:
     return Made(
         job_id=None,
         submission_id=submission_id,
         made_at=asked.at,
         moment=SUBMIT,
-        source=source,
+        source=ForecastSource.HISTORY,
         p50_at=p50,
-        p90_at=p90,
+        p90_at=None,
         partition=asked.partition,
         group_name=asked.group,
         qos=asked.qos,
         gpus=asked.gpus,
         gpu_type=asked.gpu_type,
         limit_minutes=asked.limit_minutes,
-        jobs=jobs,
-        model=model,
+        jobs=0,
+        model=None,
     )

@@ -4,6 +4,7 @@ A job that reads Slurm ticks every second and looks in the database whether a re
 that a submit in another process can ask for one.
 """
 
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,9 @@ from gateway.services import contribution as contributions
 from gateway.services import (
     credit,
     deliver,
+    forecast_keep,
+    forecast_train,
+    forecaster,
     gate_checks,
     hold,
     keep_history,
@@ -72,6 +76,7 @@ class Context:
     stopwatch: Callable[[], float] = time.monotonic
     took: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    training: "subprocess.Popen[bytes] | None" = None  # of the model of forecasts
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +290,37 @@ def history(context: Context) -> None:
         log.info("history_rebuilt", blocks=kept.made)
 
 
+def forecasts(context: Context) -> None:
+    """When the jobs that wait will start, and what came of earlier forecasts."""
+    if context.history is None:
+        return
+    now = context.clock()
+    report = forecast_keep.renew(
+        forecaster=forecaster.answers_now(context.history, now=now, keep=True),
+        begin=context.begin,
+        read=context.read,
+        now=now,
+    )
+    if report.waiting or report.resolved:
+        log.info("forecasts", waiting=report.waiting, kept=report.kept, resolved=report.resolved)
+
+
+def forecast_model(context: Context) -> None:
+    """Train the model of forecasts once a day, in a process of its own."""
+    if context.history is None:
+        return
+    child = context.training
+    if child is not None:
+        code = child.poll()
+        if code is None:
+            return
+        (log.warning if code else log.info)("forecast_model_trained", exit_code=code)
+        context.training = None
+    now = context.clock()
+    if forecast_train.is_due(context.history, now=now):
+        context.training = forecast_train.start(context.history, now=now)
+
+
 def spot(context: Context) -> None:
     """How often and after how long runs were preempted, summed up once an hour."""
     preemptions.refresh(
@@ -308,8 +344,10 @@ def contribution(context: Context) -> None:
 
 
 def clean_up(context: Context) -> None:
-    """Old sign-in failures, ended sessions, and the telemetry of runs of long ago."""
-    cleaning.clean_up(begin=context.begin, now=context.clock())
+    """Old sign-in failures, ended sessions, forecasts and the telemetry of runs of long ago."""
+    now = context.clock()
+    cleaning.clean_up(begin=context.begin, now=now)
+    forecast_keep.prune(begin=context.begin, now=now)
 
 
 JOBS = (
@@ -331,6 +369,8 @@ JOBS = (
     Periodic("budgets", 60.0, budgets),
     Periodic("training", 5.0, training),
     Periodic("history", 15.0, history),
+    Periodic("forecasts", 300.0, forecasts),
+    Periodic("forecast_model", 60.0, forecast_model),
     Periodic("spot", 60.0, spot),
     Periodic("contribution", 60.0, contribution),
     Periodic("clean_up", 3600.0, clean_up),
