@@ -66,14 +66,14 @@ class Held:
     @property
     def is_bounded(self) -> bool:
         """Whether a run may reach over an edge of the period."""
-        return self.lo != _BEGINNING or self.hi != self.now
+        return self.lo != _BEGINNING or self.hi != self.now + 1
 
 
 def held(question: Question, credit: CreditSeen | None = None) -> Held:
     """Runs that held something in the period. Those of `credit` have `is_seen`."""
     now = epoch(question.now)
     lo = _BEGINNING if question.since is None else epoch(question.since)
-    hi = min(_END if question.until is None else epoch(question.until), now)
+    hi = min(_END if question.until is None else epoch(question.until), now + 1)
     where, given = conditions(question)
     where.append("start_time IS NOT NULL")
     if question.since is not None:
