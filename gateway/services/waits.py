@@ -1,7 +1,8 @@
 """Questions about past waits, asked of the job history. Definitions: docs/engineering/waits.md."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,60 +18,98 @@ from gateway.core.wait_shapes import (
     Survival,
     TimePoint,
 )
-from gateway.history import reading, waits
+from gateway.history import reading
 
 if TYPE_CHECKING:
-    import duckdb
+    from gateway.history.stats.columns import Part, Parts
 
 
 class PastWaits:
-    """Answers about one moment of the history."""
+    """Answers about one moment of the history. NumPy is imported with the first question."""
 
-    def __init__(self, connection: "duckdb.DuckDBPyConnection") -> None:
-        self._connection = connection
+    def __init__(self, parts: "Sequence[Part]", folder: Path) -> None:
+        self._parts, self._folder = parts, folder
 
     def figures(self, question: Question) -> Figures:
         """Of all rows together."""
-        return waits.figures(self._connection, question)
+        from gateway.history.stats import waits  # noqa: PLC0415
+
+        return waits.figures(self._parts, question)
+
+    def others(self, question: Question) -> int:
+        """`Figures.others` alone, at a fraction of the cost."""
+        from gateway.history.stats import waits  # noqa: PLC0415
+
+        return waits.others(self._parts, question)
 
     def overview(self, question: Question, dimension: Dimension) -> Overview:
         """The period, the one before it, and the period by one dimension."""
-        return waits.overview(self._connection, question, dimension)
+        from gateway.history.stats import waits  # noqa: PLC0415
+
+        return waits.overview(self._parts, question, dimension)
 
     def by(self, question: Question, dimension: Dimension) -> list[tuple[str, Figures]]:
         """By one dimension: classes and times in their order, others by number of jobs."""
-        return waits.by(self._connection, question, dimension)
+        from gateway.history.stats import waits  # noqa: PLC0415
+
+        return waits.by(self._parts, question, dimension)
 
     def distribution(
         self, question: Question, bounds: tuple[int, ...] = LOG_BOUNDS
     ) -> Distribution:
-        """How long waits and runs were."""
-        return waits.distribution(self._connection, question, bounds)
+        """How long waits and runs were. `bounds`: the lowest seconds of each bar."""
+        from gateway.history.stats import series  # noqa: PLC0415
+
+        return series.distribution(self._parts, question, bounds)
 
     def over_time(self, question: Question, step: Step) -> list[TimePoint]:
         """In the order of time; a step without jobs is not there."""
-        return waits.over_time(self._connection, question, step)
+        from gateway.history.stats import series  # noqa: PLC0415
+
+        return series.over_time(self._parts, question, step)
 
     def heat(self, question: Question) -> list[HeatCell]:
         """All 168 hours of the week."""
-        return waits.heat(self._connection, question)
+        from gateway.history.stats import series  # noqa: PLC0415
+
+        return series.heat(self._parts, question)
 
     def survival(self, question: Question) -> Survival:
         """How many still waited after how long."""
-        return waits.survival(self._connection, question)
+        from gateway.history.stats import series  # noqa: PLC0415
+
+        return series.survival(self._parts, question)
 
     def causes(self, question: Question, dimension: Dimension | None) -> list[CausesRow]:
         """Where the waits went; None: one row, its key empty."""
-        return waits.causes(self._connection, question, dimension)
+        from gateway.history.stats import causes  # noqa: PLC0415
+
+        return causes.causes(self._parts, question, dimension)
 
     def options(self, question: Question) -> dict[Dimension, list[Choice]]:
         """What filters can choose, the commonest first. Of the question only the period and whose
         rows are one's own count."""
-        return waits.options(self._connection, question)
+        from gateway.history.stats import waits  # noqa: PLC0415
+
+        return waits.options(self._parts, question)
 
 
 @contextmanager
 def past_waits(folder: Path) -> Iterator[PastWaits]:
     """The history in `folder` ($SLUICE_HOME/history) as it is at this moment."""
-    with reading.runs(folder) as connection:
-        yield PastWaits(connection)
+    yield PastWaits(_kept().of(reading.files(folder), folder / "columns"), folder)
+
+
+def prepare(folder: Path) -> None:
+    """Have the history in the form that questions read, so that nobody's question waits for it."""
+    from gateway.history.stats import columns  # noqa: PLC0415
+
+    columns.make(reading.files(folder), folder / columns.FOLDER)
+
+
+@cache
+def _kept() -> "Parts":
+    """What this process has open: files that never change, looked up again for each question."""
+    from gateway.history.stats.columns import Parts  # noqa: PLC0415
+
+    return Parts()

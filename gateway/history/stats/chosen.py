@@ -1,0 +1,241 @@
+"""Which rows a question is about, and what their key is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gateway.core.wait_figures import (
+    GPU_CLASSES,
+    LIMIT_CLASSES,
+    UNKNOWN,
+    Dimension,
+    Question,
+)
+from gateway.core.wait_shapes import Step
+from gateway.history.stats import clock
+from gateway.history.stats.columns import TEXTS, Part
+
+if TYPE_CHECKING:
+    Numbers = np.ndarray[Any, Any]
+
+# Which time of a row, and in which steps.
+TIMES = {
+    Dimension.HOUR_OF_WEEK: ("submit", None),
+    Dimension.SUBMIT_DAY: ("submit", Step.DAY),
+    Dimension.START_DAY: ("start", Step.DAY),
+    Dimension.END_DAY: ("end", Step.DAY),
+    Dimension.SUBMIT_MONTH: ("submit", Step.MONTH),
+}
+_ORDERED = (Dimension.GPU_CLASS, Dimension.GPUS, Dimension.LIMIT_CLASS)
+_CLASSES = [name for name, _, _ in GPU_CLASSES] + [UNKNOWN]
+_LIMITS = [name for name, _ in LIMIT_CLASSES] + [UNKNOWN]
+_FROM = [low for _, low, _ in GPU_CLASSES]
+_UP_TO = [most for _, most in LIMIT_CLASSES if most is not None]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a part, cell by cell: `counts` rows of each of `cells`."""
+
+    part: Part
+    cells: "Numbers"
+    counts: "Numbers"
+    where: "slice | Numbers"
+
+    def column(self, name: str) -> "Numbers":
+        """One number a row; of one that the part does not keep, zeros."""
+        if name not in self.part.rows:
+            return np.zeros(int(self.counts.sum()), np.int32)
+        found: Numbers = self.part.rows[name][self.where]
+        return found
+
+    def each(self, of_cells: "Numbers") -> "Numbers":
+        """What all cells of the part have, a number a row."""
+        return np.repeat(of_cells[self.cells], self.counts)
+
+    def sums(self, values: "Numbers") -> "Numbers":
+        """The sum of a number a row, of each of `cells`."""
+        firsts = np.concatenate(([0], np.cumsum(self.counts[:-1], dtype=np.int64)))
+        kind = np.float64 if values.dtype.kind == "f" else np.int64
+        found: Numbers = np.add.reduceat(values, firsts, dtype=kind)
+        return found
+
+
+def wanted(part: Part, question: Question) -> "Numbers":
+    """By cell: whether filters let it through, but for those by times."""
+    found: Numbers = part.cells["gpus"] >= question.least_gpus
+    if question.least_gpus <= 0:
+        found = np.ones(len(found), bool)
+    for dimension, values in question.only.items():
+        if dimension not in TIMES:
+            codes, names = labels(part, dimension)
+            allowed = {value or UNKNOWN for value in values}
+            found &= np.array([name in allowed for name in names], bool)[codes]
+    return found
+
+
+def rows(part: Part, question: Question, cells: "Numbers") -> Rows | None:
+    """Of the wanted cells those rows that were submitted in the period; None: there is none."""
+    ids = np.flatnonzero(cells)
+    since = int(question.since.timestamp()) if question.since else 0
+    until = -int(-question.until.timestamp() // 1) if question.until else 2**32
+    first, last = part.submitted
+    if not ids.size or first >= until or last < since:
+        return None
+    found = Rows(part, ids, part.cells["rows"][ids], _where(part, ids, cells))
+    if first < since or last >= until:
+        submit = found.column("submit")
+        found = _those(found, (submit >= since) & (submit < until))
+    for dimension, values in question.only.items():
+        if dimension in TIMES and found.cells.size:
+            keys = TimeKeys([part], dimension, question.zone)
+            allowed = np.array([name in values for name in keys.names] + [False], bool)
+            found = _those(found, allowed[keys.of(found)])
+    return found if found.cells.size else None
+
+
+def labels(part: Part, dimension: Dimension) -> "tuple[Numbers, Sequence[str]]":
+    """By cell the place of its key, and the keys."""
+    if dimension.value in TEXTS:
+        names = part.texts[dimension.value]
+        return part.cells[dimension.value], [name or UNKNOWN for name in names]
+    if dimension is Dimension.GPUS:
+        known, codes = np.unique(part.cells["gpus"], return_inverse=True)
+        return codes, [str(n) if n >= 0 else UNKNOWN for n in known.tolist()]
+    if dimension is Dimension.GPU_CLASS:
+        gpus = part.cells["gpus"]
+        codes = np.searchsorted(_FROM, gpus, side="right") - 1
+        return np.where(gpus < 0, len(_FROM), codes), _CLASSES
+    limits = part.cells["limit_minutes"]
+    codes = np.searchsorted(_UP_TO, limits, side="left")
+    return np.where(limits < 0, len(_LIMITS) - 1, codes), _LIMITS
+
+
+class Keys:
+    """Keys of one dimension over all parts; `names` in the order of their codes. Without a
+    dimension everything has one key."""
+
+    def __init__(self, parts: Sequence[Part], dimension: Dimension | None) -> None:
+        self._dimension = dimension
+        self.names: list[str] = [""]
+        if dimension is not None:
+            found = {name for part in parts for name in labels(part, dimension)[1]}
+            self.names = in_order(found, dimension)
+        self._codes = {name: code for code, name in enumerate(self.names)}
+
+    def of_cells(self, part: Part) -> "Numbers":
+        """By cell of the part."""
+        if self._dimension is None:
+            return np.zeros(len(part.cells["rows"]), np.int32)
+        codes, names = labels(part, self._dimension)
+        return np.array([self._codes[name] for name in names], np.int32)[codes]
+
+    def of(self, found: Rows) -> "Numbers":
+        """By row."""
+        return found.each(self.of_cells(found.part))
+
+
+class TimeKeys:
+    """Keys that are times: the days, weeks, months or hours (`step`), or hours of the week (None),
+    of a time of the row. Rows without that time have the code behind the last."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        dimension: Dimension,
+        zone: str,
+        step: Step | None = None,
+    ) -> None:
+        self._column, own = TIMES[dimension]
+        self._step, self.zone = step or own, zone
+        self.firsts: Numbers = np.arange(clock.HOURS_OF_WEEK)
+        if self._step is not None and parts:
+            bounds = [_bounds(part, self._column) for part in parts]
+            ends = np.array([min(low for low, _ in bounds), max(high for _, high in bounds)])
+            low, high = self._counted(ends).tolist()
+            self._low = low
+            self.firsts = np.unique(self._stepped(np.arange(low, high + 1, dtype=np.int32)))
+
+    @property
+    def names(self) -> list[str]:
+        """Hours of the week as numbers, days as 2026-11-30, months as 2026-11."""
+        if self._step is None:
+            return [str(hour) for hour in self.firsts.tolist()]
+        epoch = date(1970, 1, 1)
+        size = 7 if self._step is Step.MONTH else 10
+        return [str(epoch + timedelta(days=day))[:size] for day in self.firsts.tolist()]
+
+    def of(self, found: Rows) -> "Numbers":
+        """By row."""
+        seconds = found.column(self._column)
+        if self._step is None:
+            return clock.hours_of_week(seconds, self.zone)
+        known = seconds > 0
+        counted = self._counted(seconds if known.all() else np.where(known, seconds, seconds.max()))
+        codes = self._lookup()[np.maximum(counted - self._low, 0)]
+        return codes if known.all() else np.where(known, codes, np.int32(len(self.firsts)))
+
+    def _counted(self, seconds: "Numbers") -> "Numbers":
+        if self._step is Step.HOUR:
+            return clock.hours(seconds)
+        return clock.days(seconds, self.zone)
+
+    def _stepped(self, counted: "Numbers") -> "Numbers":
+        if self._step is None or self._step is Step.HOUR:
+            return counted
+        return clock.steps(counted, self._step)
+
+    def _lookup(self) -> "Numbers":
+        last = int(self.firsts[-1]) + 31
+        every = np.arange(self._low, last + 1, dtype=np.int32)
+        found: Numbers = np.searchsorted(self.firsts, self._stepped(every)).astype(np.int32)
+        return found
+
+
+def is_ordered(dimension: Dimension) -> bool:
+    """Whether its keys have an order of their own."""
+    return dimension in TIMES or dimension in _ORDERED
+
+
+def in_order(names: set[str], dimension: Dimension) -> list[str]:
+    """Classes and numbers in their order, the unknown last."""
+    known = {Dimension.GPU_CLASS: _CLASSES, Dimension.LIMIT_CLASS: _LIMITS}.get(dimension)
+    if known is not None:
+        return known
+    if dimension is Dimension.GPUS:
+        return sorted(names, key=lambda name: (name == UNKNOWN, int(name.isdecimal() and name)))
+    return sorted(names, key=lambda name: (name == UNKNOWN, name))
+
+
+def _bounds(part: Part, column: str) -> tuple[int, int]:
+    seconds = part.rows[column]
+    known = seconds[seconds > 0]
+    return (int(known.min()), int(known.max())) if known.size else part.submitted
+
+
+def _where(part: Part, ids: "Numbers", cells: "Numbers") -> "slice | Numbers":
+    """Rows of cells side by side are read in place, without a copy."""
+    if ids[-1] - ids[0] + 1 == ids.size:
+        return slice(int(part.firsts[ids[0]]), int(part.firsts[ids[-1] + 1]))
+    return np.flatnonzero(np.repeat(cells, part.cells["rows"]))
+
+
+def _those(found: Rows, mask: "Numbers") -> Rows:
+    index = np.flatnonzero(mask)
+    places = np.repeat(np.arange(found.cells.size), found.counts)[index]
+    counts = np.bincount(places, minlength=found.cells.size)
+    where = index + found.where.start if isinstance(found.where, slice) else found.where[index]
+    return Rows(found.part, found.cells[counts > 0], counts[counts > 0], where)
+
+
+def parts_rows(
+    parts: Sequence[Part], question: Question, only: "Sequence[Numbers]"
+) -> Iterator[Rows]:
+    """The rows of all parts; `only`: the wanted cells of each."""
+    for part, cells in zip(parts, only, strict=True):
+        found = rows(part, question, cells)
+        if found is not None:
+            yield found

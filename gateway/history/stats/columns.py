@@ -1,0 +1,250 @@
+"""The history's files as narrow arrays, which statistics read many times faster than Parquet.
+
+A part holds up to `PART` rows of one file. Rows that are alike in all that filters and dimensions
+ask (person, partition, cards, state …) are a cell and stand together, so that one looks at cells
+and not at rows. Parts lie in `history/columns`, made by who needs them first, mapped into memory,
+and of one file each, which never changes: they can be deleted at any time.
+"""
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gateway.core.past_runs import COLUMNS
+from gateway.core.wait_causes import Cause
+from gateway.history import blocks
+
+if TYPE_CHECKING:
+    import duckdb
+
+    Numbers = np.ndarray[Any, Any]
+
+SHAPE = 1  # of a part: another number makes all anew
+PART = 1 << 19
+FOLDER = "columns"
+WAITING, LEFT, RUNNING, ENDED = range(4)  # kinds of rows
+TEXTS = (
+    "cluster",
+    "partition",
+    "gpu_type",
+    "qos",
+    "group",
+    "user",
+    "template",
+    "state",
+    "source",
+    "cause_now",
+)
+_COUNTS = ("kind", "again", "throttled", "gpus", "cpus", "limit_minutes")
+_ROWS = {"submit": "<u4", "eligible": "<u4", "start": "<u4", "end": "<u4", "run": "<i4"}
+# Kept where some row of the part has them: seconds of causes; until when those are counted.
+_MORE = {**{f"cause_{cause}": "<i4" for cause in Cause}, "seen": "<u4"}
+_CELLS = ("rows", *_COUNTS, *TEXTS)
+_SECOND = "greatest(coalesce(epoch_us({}) // 1000000, 0), 0)::UINTEGER"
+# An imported file may be older than a column.
+_NULLS = ", ".join(f'NULL::{kind.value} AS "{name}"' for name, kind in COLUMNS.items())
+# `eligible`: of a row that started never unknown. Unknown numbers are -1, unknown texts empty.
+_PART = f"""
+CREATE OR REPLACE TEMP TABLE part AS SELECT
+    CASE WHEN start_time IS NOT NULL THEN if(end_time IS NULL, {RUNNING}, {ENDED})
+        ELSE if(end_time IS NULL, {WAITING}, {LEFT}) END::TINYINT AS kind,
+    (coalesce(restarts, 0) > 0)::TINYINT AS again,
+    (coalesce(cause_array_throttle, 0) > 0)::TINYINT AS throttled,
+    coalesce(gpus, -1)::INTEGER AS gpus, coalesce(cpus, -1)::INTEGER AS cpus,
+    coalesce(limit_minutes, -1)::INTEGER AS limit_minutes,
+    {", ".join(f'''coalesce("{name}", '') AS "{name}"''' for name in TEXTS)},
+    {_SECOND.format("coalesce(submit_time, eligible_time, start_time, end_time)")} AS submit,
+    {_SECOND.format("if(start_time IS NULL, eligible_time, coalesce(eligible_time, submit_time))")}
+        AS eligible,
+    {_SECOND.format("start_time")} AS start, {_SECOND.format("end_time")} AS "end",
+    if(start_time IS NULL OR end_time IS NULL, 0, greatest(0, coalesce(elapsed_seconds,
+        (epoch_us(end_time) - epoch_us(start_time)) // 1000000)))::INTEGER AS run,
+    {", ".join(f"coalesce({name}, 0)::INTEGER AS {name}" for name in _MORE if name != "seen")},
+    {_SECOND.format("seen_at")} AS seen
+FROM ((SELECT {_NULLS} LIMIT 0) UNION ALL BY NAME
+    SELECT * FROM read_parquet($file, file_row_number = true))
+WHERE file_row_number >= $first AND file_row_number < $past
+"""  # noqa: S608  # our own names
+_SAME = ", ".join(f'"{name}"' for name in (*_COUNTS, *TEXTS))
+_CELL = f"""
+CREATE OR REPLACE TEMP TABLE cell AS
+SELECT row_number() OVER (ORDER BY {_SAME}) AS cell, count(*) AS "rows", {_SAME}
+FROM part GROUP BY {_SAME}
+"""  # noqa: S608
+_SORTED = f"""
+SELECT {", ".join(f'"{name}"' for name in (*_ROWS, *_MORE))}
+FROM part JOIN cell USING ({_SAME}) ORDER BY cell
+"""  # noqa: S608
+_CELL_COLUMNS = f'SELECT "rows", {_SAME} FROM cell ORDER BY cell'  # noqa: S608
+
+
+@dataclass(frozen=True)
+class Part:
+    """`rows`: by name an array of a number a row, in the order of cells. Seconds since 1970,
+    0 where unknown; `run` is the run time; `cause_…` and `seen` may not be there: all 0.
+    `cells`: by name an array of a number a cell, of texts the place in `texts`."""
+
+    rows: Mapping[str, "Numbers"]
+    cells: Mapping[str, "Numbers"]
+    texts: Mapping[str, Sequence[str]]
+
+    @cached_property
+    def firsts(self) -> "Numbers":
+        """Where the rows of each cell begin; one more, where the last ones end."""
+        return np.concatenate(([0], np.cumsum(self.cells["rows"], dtype=np.int64)))
+
+    @cached_property
+    def submitted(self) -> tuple[int, int]:
+        """The first and the last submit."""
+        return int(self.rows["submit"].min()), int(self.rows["submit"].max())
+
+    @cached_property
+    def started_to_ended(self) -> tuple[int, int]:
+        """The first start and the last end; the end of time where one still runs."""
+        start, end = self.rows["start"], self.rows["end"]
+        started = start[start > 0]
+        if not started.size:
+            return 2**32, 0
+        runs = bool((self.cells["kind"] == RUNNING).any())
+        return int(started.min()), 2**32 if runs else int(end.max())
+
+
+class Parts:
+    """The parts of files, kept by this process as long as somebody asks for the files."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, list[Part]] = {}
+        self._lock = Lock()
+
+    def of(self, files: Sequence[Path], folder: Path) -> list[Part]:
+        """Of all these files; those that are not in `folder` yet are made and put there."""
+        with self._lock:
+            # A file belongs to the history for as long as a list names it; then it is forgotten.
+            self._kept = {file: self._kept.get(file) or _of(file, folder) for file in files}
+            return [part for parts in self._kept.values() for part in parts]
+
+
+def make(files: Iterable[Path], folder: Path) -> None:
+    """Have the parts of these files, and no others, on disk."""
+    wanted = {_place(file, folder): file for file in files}
+    for place, file in wanted.items():
+        if _read(place, _mark(file)) is None:
+            _keep(place, _mark(file), _made(file))
+    for old in folder.glob("*"):
+        if old not in wanted and not old.name.endswith(".part"):
+            old.unlink(missing_ok=True)
+
+
+def _of(file: Path, folder: Path) -> list[Part]:
+    place, mark = _place(file, folder), _mark(file)
+    found = _read(place, mark)
+    if found is None:
+        made = _made(file)
+        found = (_read(place, mark) if _keep(place, mark, made) else None) or made
+    return found
+
+
+def _place(file: Path, folder: Path) -> Path:
+    return folder / f"{file.parent.name}-{file.stem}.columns"
+
+
+def _mark(file: Path) -> list[int]:
+    """What changes when a file of the same name has other rows."""
+    facts = file.stat()
+    return [SHAPE, facts.st_size, facts.st_mtime_ns]
+
+
+def _made(file: Path) -> list[Part]:
+    import duckdb  # noqa: PLC0415  # tens of megabytes, for who makes a part
+
+    with duckdb.connect(config=blocks.OWN | {"threads": 2}) as connection:
+        row = connection.execute("SELECT count(*) FROM read_parquet($1)", [str(file)]).fetchone()
+        total = int(row[0]) if row else 0
+        return [_part(connection, file, first) for first in range(0, total, PART)]
+
+
+def _part(connection: "duckdb.DuckDBPyConnection", file: Path, first: int) -> Part:
+    bounds = {"file": str(file), "first": first, "past": first + PART}
+    connection.execute(_PART, bounds)
+    connection.execute(_CELL)
+    sorted_rows = connection.execute(_SORTED).fetchnumpy()
+    rows = {name: np.asarray(sorted_rows[name]).astype(kind) for name, kind in _ROWS.items()}
+    for name, kind in _MORE.items():
+        if sorted_rows[name].any():
+            rows[name] = np.asarray(sorted_rows[name]).astype(kind)
+    found = connection.execute(_CELL_COLUMNS).fetchnumpy()
+    cells: dict[str, Numbers] = {
+        name: np.asarray(found[name]).astype("<i4") for name in ("rows", *_COUNTS)
+    }
+    texts: dict[str, Sequence[str]] = {}
+    for name in TEXTS:
+        known, codes = np.unique(np.asarray(found[name], dtype=object), return_inverse=True)
+        texts[name], cells[name] = known.tolist(), codes.astype("<i4")
+    return Part(rows, cells, texts)
+
+
+def _keep(place: Path, mark: list[int], parts: Sequence[Part]) -> bool:
+    """Whole or not at all. False: nothing can be written there, and the parts stay in memory."""
+    half = place.with_name(f"{secrets.token_hex(6)}.part")
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with half.open("wb") as file:
+            heads = [_head(part) for part in parts]
+            head = json.dumps({"mark": mark, "parts": heads}).encode()
+            file.write(len(head).to_bytes(8, "little") + head)
+            file.write(b"\0" * (-file.tell() % 8))
+            for part in parts:
+                for column in (*part.rows.values(), *part.cells.values()):
+                    file.write(column.tobytes())
+        half.replace(place)
+    except OSError:
+        half.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _head(part: Part) -> dict[str, object]:
+    return {
+        "rows": len(part.rows["submit"]),
+        "cells": len(part.cells["rows"]),
+        "more": [name for name in part.rows if name not in _ROWS],
+        "texts": dict(part.texts),
+    }
+
+
+def _read(place: Path, mark: list[int]) -> list[Part] | None:
+    """None where it is not there, or is of another file, or of other code."""
+    try:
+        with place.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            head = json.loads(file.read(size))
+        if head["mark"] != mark:
+            return None
+        mapped = np.asarray(np.memmap(place, dtype="<i4", mode="r"))
+        at = (8 + size + (-(8 + size) % 8)) // 4
+        found = []
+        for one in head["parts"]:
+            part, at = _mapped(mapped, at, one)
+            found.append(part)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if at == len(mapped) else None
+
+
+def _mapped(mapped: "Numbers", at: int, head: Mapping[str, Any]) -> tuple[Part, int]:
+    rows, cells = {}, {}
+    kinds = _ROWS | {name: _MORE[name] for name in head["more"]}
+    for name, kind in kinds.items():
+        rows[name] = mapped[at : at + head["rows"]].view(kind)
+        at += head["rows"]
+    for name in _CELLS:
+        cells[name] = mapped[at : at + head["cells"]]
+        at += head["cells"]
+    return Part(rows, cells, head["texts"]), at

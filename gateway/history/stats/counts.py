@@ -1,0 +1,146 @@
+"""How many jobs and people, and how many hours of cards and processors."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gateway.core.wait_figures import Question
+from gateway.history.stats import chosen
+from gateway.history.stats.chosen import Keys, Rows, TimeKeys
+from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
+from gateway.history.stats.people import People
+from gateway.history.stats.select import Cells, Selection
+
+if TYPE_CHECKING:
+    Numbers = np.ndarray[Any, Any]
+    # By cell or by row: key, cell, and how many rows (None: one).
+    Entries = tuple[Numbers, Numbers, Numbers | None]
+
+_KINDS = 4
+_FLAGS = 8 * _KINDS
+
+
+@dataclass(frozen=True)
+class Counts:
+    """By key, the last of all together."""
+
+    started: "Numbers"
+    never: "Numbers"
+    waiting: "Numbers"
+    throttled: "Numbers"
+    gpu_jobs: "Numbers"
+    people: "Numbers"
+    others: "Numbers"
+
+
+@dataclass(frozen=True)
+class Hours:
+    """By key, the last of all together. `rows`: those that have a part in them, for counting whose
+    they are."""
+
+    gpu_seconds: "Numbers"
+    cpu_seconds: "Numbers"
+    rows: "list[tuple[Part, Entries]]"
+
+
+def count(selection: Selection, keys: Keys | TimeKeys, used: Hours | None = None) -> Counts:
+    """Of the rows submitted in the period; people also of those in the hours."""
+    size = len(keys.names)
+    people = People(selection.parts, selection.question, size)
+    table = np.zeros((size + 1) * _FLAGS, np.int64)
+    for cells in selection.cells:
+        found = chosen.rows(cells.part, selection.question, cells.wanted)
+        if found is None:
+            continue
+        key, cell, n = entries(keys, found)
+        people.add(cells.part, (key, cell, n))
+        code = np.minimum(key, size) * _FLAGS + _flags(cells)[cell]
+        table += np.bincount(code, n, minlength=table.size).astype(np.int64)
+    for part, given in used.rows if used else ():
+        people.add(part, given, hours=True)
+    by_key = table.reshape(size + 1, _FLAGS)
+    by_key[size] = by_key[:size].sum(axis=0)
+    return _told(by_key.reshape(size + 1, 2, 2, 2, _KINDS), *people.counts())
+
+
+def hours(selection: Selection, keys: Keys | TimeKeys) -> Hours:
+    """The part of runs within the period; by times of a row, of jobs submitted in it, whole."""
+    question, size = selection.question, len(keys.names)
+    if isinstance(keys, Keys):
+        question = replace(question, since=None, until=None)
+    sums = np.zeros((2, size + 1))
+    used: list[tuple[Part, Entries]] = []
+    for cells in selection.cells:
+        started = cells.wanted & (cells.kind >= RUNNING)
+        if isinstance(keys, Keys) and not _is_near(cells, selection.question):
+            continue
+        found = chosen.rows(cells.part, question, started)
+        if found is None:
+            continue
+        seconds = _seconds(found, selection.question, clipped=isinstance(keys, Keys))
+        key, cell, n = entries(keys, found)
+        if n is not None:
+            seconds = found.sums(seconds)
+        for place, cards in enumerate(("gpus", "cpus")):
+            amounts = np.maximum(cells.part.cells[cards], 0)[cell] * seconds
+            sums[place] += np.bincount(np.minimum(key, size), amounts, minlength=size + 1)
+        some = seconds > 0
+        used.append((cells.part, (key[some], cell[some], None if n is None else n[some])))
+    sums[:, size] = sums[:, :size].sum(axis=1)
+    return Hours(sums[0], sums[1], used)
+
+
+def entries(keys: Keys | TimeKeys, found: Rows) -> "Entries":
+    """Cell by cell where all rows of a cell have one key."""
+    if isinstance(keys, Keys):
+        return keys.of_cells(found.part)[found.cells], found.cells, found.counts
+    return keys.of(found), found.each(np.arange(len(found.part.cells["rows"]))), None
+
+
+def _flags(cells: Cells) -> "Numbers":
+    with_cards = cells.part.cells["gpus"] > 0
+    flags: Numbers = ((cells.counted * 2 + cells.held) * 2 + with_cards) * _KINDS + cells.kind
+    return flags
+
+
+def _told(table: "Numbers", people: "Numbers", others: "Numbers") -> Counts:
+    """`table`: by key, whether counted, whether held back, whether with cards, and kind."""
+    jobs = table[:, 1].sum(axis=(1, 2))
+    return Counts(
+        started=jobs[:, RUNNING] + jobs[:, ENDED],
+        never=jobs[:, LEFT],
+        waiting=jobs[:, WAITING],
+        throttled=table[:, :, 1].sum(axis=(1, 2, 3)),
+        gpu_jobs=table[:, 1, :, 1].sum(axis=(1, 2)),
+        people=people,
+        others=others,
+    )
+
+
+def _is_near(cells: Cells, question: Question) -> bool:
+    """Whether a run of the part may have been in the period."""
+    first, last = cells.part.started_to_ended
+    if question.until is not None and first >= question.until.timestamp():
+        return False
+    return question.since is None or last > question.since.timestamp()
+
+
+def _seconds(found: Rows, question: Question, *, clipped: bool) -> "Numbers":
+    """Run time; until now where it goes on; the part that lies in the period where `clipped`."""
+    run = found.column("run").astype(np.int64)
+    first, last = found.part.started_to_ended
+    now = int(question.now.timestamp())
+    since = question.since.timestamp() if question.since and clipped else 0
+    until = question.until.timestamp() if question.until and clipped else 2**32
+    goes_on = last > now
+    if since <= first and last <= until and not goes_on:
+        return run
+    start, end = found.column("start").astype(np.int64), found.column("end").astype(np.int64)
+    open_ended = end == 0
+    end = np.where(open_ended, max(now, 0), end)
+    run = np.where(open_ended, np.maximum(end - start, 0), run)
+    inside = np.minimum(end, until) - np.maximum(start, since)
+    whole = np.maximum(end - start, 1)
+    share = np.clip(inside, 0, whole)
+    return np.where(share == end - start, run, run * share / whole)

@@ -1,0 +1,80 @@
+"""How many people figures are made of, for hiding those of few."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gateway.core.wait_figures import Question
+from gateway.history.stats.columns import Part
+
+if TYPE_CHECKING:
+    Numbers = np.ndarray[Any, Any]
+
+_TABLE = 1 << 25  # cells up to which a table is quicker than sorting
+
+
+class People:
+    """Different users by key, and of all keys together (the last). `others`: without the asker's
+    own rows, one that names nobody counting as a person."""
+
+    def __init__(self, parts: Sequence[Part], question: Question, keys: int) -> None:
+        self._question, self._keys = question, keys
+        names = sorted({name for part in parts for name in part.texts["user"]} - {""})
+        self._codes = {name: code for code, name in enumerate(names)}
+        self._seen: list[Numbers] = []
+        self._others: list[Numbers] = []
+        self._nameless = np.zeros((2, keys), np.int64)
+
+    def add(
+        self,
+        part: Part,
+        entries: "tuple[Numbers, Numbers, Numbers | None]",
+        *,
+        hours: bool = False,
+    ) -> None:
+        """Key, cell and how many rows (None: one). `hours`: rows that may be here twice."""
+        key, cell, count = entries
+        known = np.array([self._codes.get(name, -1) for name in part.texts["user"]], np.int64)
+        user, other = known[part.cells["user"]], ~self._own(part)
+        row_user, row_other, inside = user[cell], other[cell], key < self._keys
+        code = key * np.int64(len(self._codes)) + row_user
+        named = inside & (row_user >= 0)
+        self._seen.append(self._distinct(code[named]))
+        self._others.append(self._distinct(code[named & row_other]))
+        nameless = inside & (row_user < 0) & row_other
+        weights = None if count is None else count[nameless]
+        found = np.bincount(key[nameless], weights, minlength=self._keys)
+        self._nameless[int(hours)] += found.astype(np.int64)
+
+    def counts(self) -> "tuple[Numbers, Numbers]":
+        """People and others, by key."""
+        most = self._nameless.max(axis=0)
+        nameless = np.append(most, most.sum())
+        return self._by_key(self._seen), self._by_key(self._others) + nameless
+
+    def lists(self) -> tuple[list[int], list[int]]:
+        """The same, as whole numbers."""
+        people, others = self.counts()
+        return people.tolist(), others.tolist()
+
+    def _own(self, part: Part) -> "Numbers":
+        question = self._question
+        users = np.array([bool(t) and t == question.own_user for t in part.texts["user"]], bool)
+        groups = np.array([t in question.own_groups for t in part.texts["group"]], bool)
+        found: Numbers = users[part.cells["user"]] | groups[part.cells["group"]]
+        return found
+
+    def _distinct(self, codes: "Numbers") -> "Numbers":
+        size = self._keys * len(self._codes)
+        if codes.size < 1 << 16 or size > _TABLE:
+            return np.unique(codes)
+        table = np.zeros(size, bool)
+        table[codes] = True
+        return np.flatnonzero(table)
+
+    def _by_key(self, found: Sequence["Numbers"]) -> "Numbers":
+        codes = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+        users = max(len(self._codes), 1)
+        by_key = np.bincount(codes // users, minlength=self._keys)
+        return np.append(by_key, np.unique(codes % users).size)

@@ -1,0 +1,139 @@
+"""Which rows a figure is made of: docs/engineering/waits.md, in arrays."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gateway.core.wait_figures import Question, Wait
+from gateway.history.stats import chosen
+from gateway.history.stats.chosen import Keys, Rows, TimeKeys
+from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
+from gateway.history.stats.threads import each
+
+if TYPE_CHECKING:
+    Numbers = np.ndarray[Any, Any]
+    Piece = tuple[Numbers, Numbers]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """By cell of a part, of those that filters let through. `counted`: first runs (every run under
+    Wait.SUBMIT). `held`: arrays that held themselves back; `service`: counted and not held."""
+
+    part: Part
+    wanted: "Numbers"
+    counted: "Numbers"
+    held: "Numbers"
+
+    @property
+    def service(self) -> "Numbers":
+        return self.counted & ~self.held
+
+    @property
+    def kind(self) -> "Numbers":
+        return self.part.cells["kind"]
+
+    @property
+    def again(self) -> "Numbers":
+        """Waits after a requeue that are over."""
+        requeued = self.part.cells["again"] > 0
+        found: Numbers = self.wanted & ~self.held & requeued & (self.kind >= RUNNING)
+        return found
+
+    @property
+    def waited(self) -> "Numbers":
+        found: Numbers = self.service & (self.kind >= RUNNING)
+        return found
+
+    @property
+    def ended(self) -> "Numbers":
+        found: Numbers = self.wanted & (self.kind == ENDED)
+        return found
+
+
+class Selection:
+    """A question's rows in all parts."""
+
+    def __init__(self, parts: Sequence[Part], question: Question) -> None:
+        self.parts, self.question = parts, question
+        self.cells = [_cells(part, question) for part in parts]
+
+    def pieces(
+        self,
+        keys: Keys | TimeKeys,
+        which: Callable[[Cells], "Numbers"],
+        value: Callable[[Rows], "Numbers"],
+    ) -> "list[Piece]":
+        """Key and value of each row of the cells that `which` names; no value below 0 is given."""
+
+        def one(cells: Cells) -> "Piece | None":
+            found = chosen.rows(cells.part, self.question, which(cells))
+            return None if found is None else (keys.of(found), value(found))
+
+        return [piece for piece in each(one, self.cells) if piece is not None]
+
+    def waits(self, keys: Keys | TimeKeys) -> "list[Piece]":
+        """Of those that started."""
+        return self.pieces(keys, lambda cells: cells.waited, self.wait)
+
+    def runs(self, keys: Keys | TimeKeys) -> "list[Piece]":
+        """Run times of runs that are over."""
+        return self.pieces(keys, lambda cells: cells.ended, lambda rows: rows.column("run"))
+
+    def gave_up(self, keys: Keys | TimeKeys) -> "list[Piece]":
+        """How long those waited that never started; who was never eligible did not."""
+        return _known(
+            self.pieces(
+                keys,
+                lambda cells: cells.service & (cells.kind == LEFT),
+                lambda rows: self._unstarted(rows, rows.column("end")),
+            )
+        )
+
+    def waiting(self, keys: Keys | TimeKeys) -> "list[Piece]":
+        """How long those have waited that wait, until now."""
+        now = int(self.question.now.timestamp())
+        return _known(
+            self.pieces(
+                keys,
+                lambda cells: cells.service & (cells.kind == WAITING),
+                lambda rows: self._unstarted(rows, np.full(1, now, np.uint32)),
+            )
+        )
+
+    def wait(self, found: Rows) -> "Numbers":
+        """Seconds of rows that started."""
+        name = "submit" if self.question.wait is Wait.SUBMIT else "eligible"
+        return between(found.column(name), found.column("start"))
+
+    def _unstarted(self, found: Rows, until: "Numbers") -> "Numbers":
+        if self.question.wait is Wait.SUBMIT:
+            return between(found.column("submit"), until)
+        eligible = found.column("eligible")
+        known = (eligible > 0) & (eligible <= until)
+        return np.where(known, between(eligible, until), -1)
+
+
+def deferral(found: Rows) -> "Numbers":
+    """Seconds between submit and eligible."""
+    return between(found.column("submit"), found.column("eligible"))
+
+
+def between(since: "Numbers", until: "Numbers") -> "Numbers":
+    """Seconds; 0 where a trace has the later one before the other."""
+    found: Numbers = np.subtract(until, since).view(np.int32)
+    return np.maximum(found, 0, out=found)
+
+
+def _cells(part: Part, question: Question) -> Cells:
+    wanted = chosen.wanted(part, question)
+    if question.wait is Wait.SUBMIT:
+        return Cells(part, wanted, wanted, np.zeros(len(wanted), bool))
+    held = wanted & (part.cells["throttled"] > 0)
+    return Cells(part, wanted, wanted & (part.cells["again"] == 0), held)
+
+
+def _known(pieces: "list[Piece]") -> "list[Piece]":
+    return [(key[value >= 0], value[value >= 0]) for key, value in pieces]

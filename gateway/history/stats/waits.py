@@ -1,0 +1,208 @@
+"""Figures of waits and runs: all there are, exact. Definitions: docs/engineering/waits.md."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gateway.core.wait_figures import UNKNOWN, Censored, Dimension, Figures, Question, Spread
+from gateway.core.wait_shapes import Choice, Overview
+from gateway.history.stats import longer
+from gateway.history.stats.chosen import TIMES, Keys, TimeKeys, is_ordered
+from gateway.history.stats.columns import Part
+from gateway.history.stats.counts import count, hours
+from gateway.history.stats.select import Selection, deferral
+from gateway.history.stats.spread import Tally
+
+if TYPE_CHECKING:
+    Numbers = np.ndarray[Any, Any]
+    Piece = tuple[Numbers, Numbers]
+
+_PERCENTS = (50, 90, 95, 99)
+_CENSORED = (50, 90, 99)
+
+
+def figures(parts: Sequence[Part], question: Question) -> Figures:
+    """Of all rows of the question together."""
+    return _answers(parts, question, Keys(parts, None))[-1]
+
+
+def overview(parts: Sequence[Part], question: Question, dimension: Dimension) -> Overview:
+    """The period, the one before it, and the period by one dimension."""
+    keys = keys_of(parts, question, dimension)
+    *found, now = _answers(parts, question, keys)
+    before = None
+    if question.since and question.until:
+        since = question.since - (question.until - question.since)
+        before = figures(parts, replace(question, since=since, until=question.since))
+    return Overview(now, before, tuple(_sorted(keys.names, found, dimension)))
+
+
+def by(
+    parts: Sequence[Part], question: Question, dimension: Dimension
+) -> list[tuple[str, Figures]]:
+    """By one dimension: classes and times in their order, others by number of jobs."""
+    keys = keys_of(parts, question, dimension)
+    return _sorted(keys.names, _answers(parts, question, keys)[:-1], dimension)
+
+
+def others(parts: Sequence[Part], question: Question) -> int:
+    """`Figures.others` alone."""
+    keys = Keys(parts, None)
+    selection = Selection(parts, question)
+    return int(count(selection, keys, hours(selection, keys)).others[-1])
+
+
+def options(parts: Sequence[Part], question: Question) -> dict[Dimension, list[Choice]]:
+    """What filters can choose, the commonest first."""
+    selection = Selection(parts, replace(question, only={}, least_gpus=0))
+    found = {}
+    for dimension in (one for one in Dimension if one not in TIMES):
+        keys = Keys(parts, dimension)
+        counts = count(selection, keys)
+        jobs = counts.started + counts.never + counts.waiting
+        columns = (column.tolist() for column in (jobs, counts.people, counts.others))
+        choices = [
+            Choice("" if name == UNKNOWN else name, *numbers)
+            for name, *numbers in zip(keys.names, *columns, strict=False)
+        ]
+        some = [choice for choice in choices if choice.jobs]
+        found[dimension] = sorted(some, key=lambda one: (-one.jobs, one.value))
+    return found
+
+
+def keys_of(
+    parts: Sequence[Part], question: Question, dimension: Dimension | None
+) -> Keys | TimeKeys:
+    """What rows are told apart by."""
+    if dimension in TIMES:
+        return TimeKeys(parts, dimension, question.zone)
+    return Keys(parts, dimension)
+
+
+def _sorted(
+    names: Sequence[str], found: Sequence[Figures], dimension: Dimension
+) -> list[tuple[str, Figures]]:
+    rows = [
+        (name, figure)
+        for name, figure in zip(names, found, strict=True)
+        if figure.jobs or figure.run.n or figure.gpu_hours or figure.cpu_hours
+    ]
+    return rows if is_ordered(dimension) else sorted(rows, key=lambda row: (-row[1].jobs, row[0]))
+
+
+def _answers(parts: Sequence[Part], question: Question, keys: Keys | TimeKeys) -> list[Figures]:
+    """Of each key, and of all together at the end."""
+    selection, size = Selection(parts, question), len(keys.names)
+    used = hours(selection, keys)
+    counts = count(selection, keys, used)
+    waits, runs = selection.waits(keys), selection.runs(keys)
+    tally = Tally(waits, size)
+    spread = {
+        "wait": _spreads(tally),
+        "run": _spreads(Tally(runs, size)),
+        "deferral": _of(selection.pieces(keys, lambda cells: cells.waited, deferral), size),
+        "requeue_wait": _of(
+            selection.pieces(keys, lambda cells: cells.again, selection.wait), size
+        ),
+        "gave_up": _of(selection.gave_up(keys), size),
+    }
+    censored = _censored(selection, keys, tally, waits)
+    ratios = _ratios(selection, keys)
+    return [
+        Figures(
+            jobs=int(counts.started[k] + counts.never[k] + counts.waiting[k]),
+            started=int(counts.started[k]),
+            never_started=int(counts.never[k]),
+            waiting=int(counts.waiting[k]),
+            throttled=int(counts.throttled[k]),
+            gpu_jobs=int(counts.gpu_jobs[k]),
+            people=int(counts.people[k]),
+            others=int(counts.others[k]),
+            wait=spread["wait"][k],
+            run=spread["run"][k],
+            deferral=spread["deferral"][k],
+            requeue_wait=spread["requeue_wait"][k],
+            gave_up=spread["gave_up"][k],
+            censored=censored[k],
+            gpu_hours=float(used.gpu_seconds[k] / 3600),
+            cpu_hours=float(used.cpu_seconds[k] / 3600),
+            ratio_of_sums=ratios[k][0],
+            ratio_mean=ratios[k][1],
+            ratio_median=ratios[k][2],
+        )
+        for k in range(size + 1)
+    ]
+
+
+def _of(pieces: "Sequence[Piece]", size: int) -> list[Spread]:
+    if not any(len(values) for _, values in pieces):
+        return [Spread()] * (size + 1)
+    return _spreads(Tally(pieces, size))
+
+
+def _spreads(tally: Tally) -> list[Spread]:
+    n = tally.n
+    places = [percent * (n - 1) for percent in _PERCENTS]
+    ranks = [
+        *(place // 100 for place in places),
+        *(np.minimum(place // 100 + 1, n - 1) for place in places),
+        *(-(-percent * n // 100) - 1 for percent in _PERCENTS),
+        n - 1,
+    ]
+    found = tally.at(np.stack(ranks, axis=1)).astype(np.int64)
+    low, high, disc, most = found[:, :4], found[:, 4:8], found[:, 8:12], found[:, 12]
+    part = np.stack([place % 100 for place in places], axis=1) / 100
+    between = low + (high - low) * part
+    columns = (n, tally.sums(), between, disc, most, tally.zeros)
+    return [_spread(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _spread(*given: Any) -> Spread:
+    n, total, (median, *tops), (_, *discs), most, zeros = given
+    if n == 0:
+        return Spread()
+    facts: tuple[Any, ...] = (n, int(total), total / n, median, *tops, *discs, most, zeros / n)
+    return Spread(*facts)
+
+
+def _censored(
+    selection: Selection, keys: Keys | TimeKeys, tally: Tally, waits: "Sequence[Piece]"
+) -> list[Censored]:
+    left = [*selection.gave_up(keys), *selection.waiting(keys)]
+    ranks = longer.ranks(waits, left, len(keys.names), _CENSORED)
+    found = tally.at(ranks)
+    return [
+        Censored(*(int(v) if rank >= 0 else None for v, rank in zip(values, row, strict=True)))
+        for values, row in zip(found.tolist(), ranks.tolist(), strict=True)
+    ]
+
+
+def _ratios(selection: Selection, keys: Keys | TimeKeys) -> list[tuple[float | None, ...]]:
+    """Of those that have both: sum over sum, and mean and median where the run is not 0."""
+    size = len(keys.names)
+    pieces = selection.pieces(
+        keys,
+        lambda cells: cells.waited & cells.ended,
+        lambda rows: np.stack((selection.wait(rows), rows.column("run"))),
+    )
+    sums = np.zeros((2, size + 1))
+    ratios = []
+    for key, (wait, run) in pieces:
+        for place, values in enumerate((wait, run)):
+            sums[place] += np.bincount(key, values, minlength=size + 1)[: size + 1]
+        some = run > 0
+        ratios.append((key[some], wait[some] / run[some]))
+    sums[:, size] = sums[:, :size].sum(axis=1)
+    tally = Tally(ratios, size, whole=False)
+    n, total = tally.n, tally.sums()
+    middle = tally.at(np.stack(((n - 1) // 2, n // 2), axis=1)).mean(axis=1)
+    return [
+        (
+            float(sums[0][k] / sums[1][k]) if sums[1][k] else None,
+            float(total[k] / n[k]) if n[k] else None,
+            float(middle[k]) if n[k] else None,
+        )
+        for k in range(size + 1)
+    ]
