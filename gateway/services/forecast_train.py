@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EVERY = timedelta(days=1)
 _YOUNG = timedelta(hours=1)  # while there is too little to say anything
 _LIMIT_SECONDS = 900
+_LEAST_RUNS = 200
 _TRIED = "tried"  # a file in the folder: when the last training began
 
 
@@ -34,14 +35,25 @@ class Trained:
 
 
 def is_due(history: Path, *, now: datetime) -> bool:
-    """A day after the last training; each hour while there is no model that answers."""
+    """A day after the last training; each hour while there is no model that answers. Never while
+    there are too few runs to learn from."""
     folder = history / FOLDER
+    if not _has_enough(history):
+        return False
     try:
         tried = datetime.fromtimestamp((folder / _TRIED).stat().st_mtime, UTC)
     except OSError:
         return True
     found = look(history)
     return now - tried >= (EVERY if found is not None and found.calibrated else _YOUNG)
+
+
+def _has_enough(history: Path) -> bool:
+    from gateway.history import blocks, sets  # noqa: PLC0415
+
+    manifest = blocks.load(history)
+    own = manifest.highest if manifest is not None else 0
+    return own >= _LEAST_RUNS or bool(sets.files(history.parent / sets.FOLDER))
 
 
 def look(history: Path) -> Trained | None:

@@ -66,8 +66,12 @@ class Worker:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Let running jobs end, then let a standby take over."""
+        """Let running jobs end, then let a standby take over. A training that is ended leaves the
+        model as it was."""
         self._scheduler.shutdown(wait=True)
+        if self.context.training is not None:
+            self.context.training.terminate()
+            self.context.training.wait()
         self.leader.give_up()
 
     def renew(self) -> None:

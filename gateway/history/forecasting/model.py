@@ -148,7 +148,7 @@ def learn(known: Rows, features: "Numbers", *, moment: int, before: Model | None
     if not kept:
         made = (_fit(known, features, moment - days * DAY) for days in _EARLIER)
         kept = [fit for fit in made if fit is not None]
-    shifts = _shifts(known, features, kept, moment)
+    shifts = _shifts(known, features, kept, moment) if kept else None
     newest = _fit(known, features, moment)
     return Model(
         moment, tuple(kept) if newest is None else (*kept, newest), shifts, _started(known, moment)
