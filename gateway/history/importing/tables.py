@@ -95,11 +95,11 @@ def swf_table(path: Path, given: CsvMapping | None) -> Table:
         "partition": f"coalesce({fields['partition']}, {fields['queue']})",
         "qos": fields["queue"],
     }
-    listed = ", ".join(f'{expression} AS "{name}"' for name, expression in chosen.items())
+    listed = ", ".join(f"{expression} AS c_{name}" for name, expression in chosen.items())
     split = "regexp_split_to_array(trim(line), '\\s+') AS f"
     ours = f"(SELECT line, {listed} FROM (SELECT line, {split} FROM {read})"
     ours += " WHERE NOT starts_with(ltrim(line), ';') AND trim(line) <> ''))"
-    columns = {name: name for name in chosen}
+    columns = {name: f"c_{name}" for name in chosen}
     mapping = CsvMapping(
         columns={("id" if name == "jobid" else name): name for name in chosen},
         constants=given.constants if given else {},
