@@ -166,6 +166,12 @@ class Cards:
         return sum(one.gpu_seconds for one in self.days)
 
     @property
+    def whole(self) -> CardDay:
+        """All days as one, the last."""
+        assumed = any(day.assumed for day in self.days)
+        return CardDay(self.days[-1].day, self.gpu_seconds, self.capacity_s, assumed)
+
+    @property
     def capacity_s(self) -> int | None:
         known = [one.capacity_s for one in self.days if one.capacity_s is not None]
         return sum(known) if known else None

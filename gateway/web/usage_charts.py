@@ -94,7 +94,7 @@ def cards(of: Cards, label: str) -> Lines | None:
     if not values:
         return None
     top = max(100.0, *values)
-    known = Series("util", gettext("allocated"), [(at, value, 0) for at, value in points])
+    known = Series("main", gettext("allocated"), [(at, value, 0) for at, value in points])
     frame = Series("frame", "", [(points[0][0], top, 0), (points[-1][0], top, 0)])
     drawn = chart([known, frame])
     if drawn is None:

@@ -110,7 +110,7 @@ SPEND: tuple[Column[Spend], ...] = (
 )
 CARD_DAYS: tuple[Column[CardDay], ...] = (
     Column("gpu_hours", _l("GPU-hours"), lambda one: card_hours(one.gpu_seconds)),
-    Column("capacity_gpu_hours", _l("of"), lambda one: card_hours(one.capacity_s)),
+    Column("capacity_gpu_hours", _l("of possible"), lambda one: card_hours(one.capacity_s)),
     Column("percent", _l("Allocated"), lambda one: percent(one.gpu_seconds, one.capacity_s)),
     Column(
         "counted",

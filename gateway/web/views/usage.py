@@ -19,9 +19,9 @@ from gateway.web.deps import deps
 from gateway.web.texts import gettext
 from gateway.web.texts import lazy_gettext as _l
 from gateway.web.usage_tables import BY_WORDS
+from gateway.web.views import usagecards, waits_frame
 from gateway.web.views import usageparts as parts
 from gateway.web.views import usageview as view
-from gateway.web.views import waits_frame
 from gateway.web.wait_filters import Asked, Choice
 
 bp = Blueprint("usage", __name__, url_prefix="/waits/usage")
@@ -97,7 +97,7 @@ def cards() -> ResponseReturnValue:
         found = parts.cards(past, asked.question, session)
         since = asked.question.since or past.first(asked.question) or asked.question.now
         told = usage_history.measured(session, asked.question, since)
-    return _page(asked, view.cards(found, told, asked))
+    return _page(asked, usagecards.cards(found, told, asked))
 
 
 @bp.get("/larger")

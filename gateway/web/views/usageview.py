@@ -1,6 +1,6 @@
 """The pages of use: their sections, in words, with charts and tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,7 +10,6 @@ from gateway.core.access import Permission, group_rights
 from gateway.core.usage_figures import (
     DIMENSIONS,
     By,
-    Cards,
     LimitBin,
     Limits,
     LimitWait,
@@ -18,13 +17,12 @@ from gateway.core.usage_figures import (
     advised_limit,
 )
 from gateway.core.wait_figures import UNKNOWN
-from gateway.store.queries.card_use import Measured
 from gateway.store.queries.group_spend import Spend
 from gateway.web import usage_charts as charts
 from gateway.web import usage_tables as tables
 from gateway.web.access import viewer
 from gateway.web.deps import deps
-from gateway.web.show import duration, plain, state_text
+from gateway.web.show import duration, state_text
 from gateway.web.texts import gettext, ngettext
 from gateway.web.usage_tables import BY_WORDS, card_hours, key_word
 from gateway.web.views.usageparts import Part
@@ -104,7 +102,7 @@ def ledger(part: Part[Spend], asked: Asked) -> Section:
 
 
 def limits(part: Part[Limits], asked: Asked) -> Section:
-    title = gettext("Time limits against run time, by group")
+    title = gettext("GPU-hours used of those that time limits asked for, by group")
     words = [
         (
             keys[0],
@@ -197,52 +195,6 @@ def failures_by(part: Part[Use], by: By, asked: Asked) -> Section:
         tables.crossed(title, (by, By.STATE), rows),
         asked.url("usage.csv", part="failures", by=by.value),
         _hidden(part, by),
-    )
-
-
-def cards(found: Sequence[Cards], told: Mapping[str, Measured], asked: Asked) -> list[Section]:
-    return [_type(one, told.get(one.gpu_type), asked) for one in found]
-
-
-def _type(one: Cards, told: Measured | None, asked: Asked) -> Section:
-    share = tables.percent(one.gpu_seconds, one.capacity_s).text
-    name = key_word(By.GPU_TYPE, one.gpu_type)
-    title = gettext("%(type)s: %(share)s allocated", type=plain(name), share=share)
-    notes = [
-        gettext(
-            "%(used)s of %(all)s GPU-hours were allocated.",
-            used=card_hours(one.gpu_seconds).text,
-            all=card_hours(one.capacity_s).text,
-        )
-        if one.capacity_s
-        else gettext("The cluster has no cards of this type now, and nobody counted any.")
-    ]
-    assumed = sum(day.assumed for day in one.days)
-    if assumed and one.capacity_s:
-        notes.append(
-            ngettext(
-                "On %(num)d day nobody had counted the cards yet: as many as later are assumed.",
-                "On %(num)d days nobody had counted the cards yet: as many as later are assumed.",
-                assumed,
-            )
-        )
-    if told is not None:
-        notes.append(
-            gettext(
-                "Measured: cards were %(percent)s %% busy on average in the %(hours)s node hours "
-                "that training runs told of. That is not part of the figures above.",
-                percent=f"{told.percent:.0f}",
-                hours=f"{told.node_minutes / 60:,.0f}",
-            )
-        )
-    rows = [(day.day.isoformat(), None, day) for day in one.days]
-    return Section(
-        f"cards-{one.gpu_type}",
-        title,
-        tables.table(title, gettext("Day"), tables.CARD_DAYS, rows),
-        asked.url("usage.csv", part="cards"),
-        tuple(notes),
-        lines=charts.cards(one, title),
     )
 
 
