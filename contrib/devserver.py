@@ -28,6 +28,7 @@ from gateway.services import (
     credit,
     hold,
     ingest,
+    keep_history,
     policy_apply,
     policy_drift,
     poll,
@@ -79,7 +80,7 @@ def _build(port: int) -> Callable[..., Any]:
     _people(begin, broker)
     _live_jobs(broker)
     broker.now = datetime.now(UTC)
-    world = World(broker, begin)
+    world = World(broker, begin, home / "history")
     world.step()
     _past(begin)
     credit.top_up("nlp", 30_000 * MILLION, begin=begin, now=broker.now - timedelta(days=60))
@@ -131,8 +132,8 @@ class SampleCluster(FakeBroker):
 class World:
     """The pretended cluster's time, and a lock: FakeBroker belongs to one thread at a time."""
 
-    def __init__(self, broker: FakeBroker, begin: Begin) -> None:
-        self.broker, self.begin = broker, begin
+    def __init__(self, broker: FakeBroker, begin: Begin, history: Path) -> None:
+        self.broker, self.begin, self.history = broker, begin, history
         self.lock = threading.Lock()
         self.line = 0
         self.trainer: Trainer | None = None
@@ -162,6 +163,7 @@ class World:
         ingest.ingest(begin=self.begin, broker=self.broker, cluster=CLUSTER, now=now)
         settle.settle(begin=self.begin, now=now)
         hold.release_due(begin=self.begin, now=now)
+        keep_history.keep(self.history, begin=self.begin, read=self.begin, now=now)
         if self.trainer is not None:
             self.trainer.one(now, timedelta(seconds=POLL_SECONDS))
         training.follow(begin=self.begin, read=self.begin, broker=self.broker, now=now)

@@ -112,7 +112,7 @@ class SeenWaits:
 
     def _rows(self, asked: Question, dimension: Dimension, rows: Iterable[Row]) -> Shown[Row]:
         def together(keys: tuple[str, ...]) -> int:
-            return self._past.figures(_among(asked, dimension, keys)).others
+            return self._past.others(_among(asked, dimension, keys))
 
         return shown(rows, self.sight, together)
 

@@ -14,6 +14,7 @@ from gateway.brokerclient.port import Broker
 from gateway.config import Settings, assets, load_settings
 from gateway.core.access import Permission
 from gateway.services.environments import load_environments
+from gateway.services.forecaster import Forecaster
 from gateway.services.plan import load_cards
 from gateway.services.templates import Catalogue
 from gateway.store.uow import Begin, make_begin, make_engine
@@ -35,6 +36,7 @@ from gateway.web.views import (
     admin_review,
     api,
     api_usage,  # noqa: F401  # adds its route to the API's
+    api_waits,  # noqa: F401  # adds its routes to the API's
     auth,
     cluster,
     forecast_record,
@@ -64,7 +66,9 @@ from gateway.web.views import (
 def served() -> Flask:
     """What the web server runs: a process of its own, so the log is this app's to set up."""
     logs.configure()
-    return create_app()
+    app = create_app()
+    app.extensions["sluice"].forecaster.warm()  # before the workers are forked, who share it
+    return app
 
 
 def create_app(
@@ -125,6 +129,7 @@ def _deps(
         catalogue=catalogue or Catalogue.load(settings.template_folders, kit=settings.node_kit),
         environments=load_environments(settings.environments_file),
         cards=load_cards(settings.home),
+        forecaster=Forecaster(settings.home / "history"),
         clock=clock or (lambda: datetime.now(UTC)),
     )
 

@@ -11,12 +11,13 @@ from gateway.web.charts import Drawn, Series, chart
 from gateway.web.show import duration
 from gateway.web.texts import gettext, ngettext
 
-_ROW = 46  # of a pair of bars with its line of words
+_ROW = 52  # of a pair of bars with its line of words
 _NICE = (
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200),
     *(86400 * days for days in (1, 2, 3, 5, 7, 14, 30, 60, 90, 180, 365, 730)),
 )
 _LOG_TICKS = (1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000, 31536000)
+_NO_ROOM = 70  # percent: a word behind a longer bar would not fit on a phone
 _LONGEST_NAME = 30  # columns; a Chinese character takes two
 
 
@@ -29,16 +30,25 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two bars on one scale, each with a mark: percent of the width."""
+    """Two bars on one scale."""
 
     name: str
     title: str
     words: str
     y: int
-    wait: float
-    run: float
-    wait_mark: float | None
-    run_mark: float | None
+    bars: tuple["PairBar", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairBar:
+    """Percent of the width; `mark` is the median's. `inside`: its word has no room behind it."""
+
+    kind: str
+    y: int
+    wide: float
+    mark: float | None
+    word: str
+    inside: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +87,17 @@ def pairs(rows: Sequence[Lengths], label: str) -> PairChart | None:
     def part(value: float | None) -> float | None:
         return None if value is None else round(value / end * 100, 2)
 
+    def bar(kind: str, y: int, mean: float | None, median: float | None) -> PairBar:
+        wide = part(mean) or 0.0
+        return PairBar(kind, y, wide, part(median), duration(mean) or "–", wide > _NO_ROOM)
+
     made = tuple(
         Pair(
             clipped(row.name), row.name, row.words, place * _ROW,
-            part(row.wait) or 0.0, part(row.run) or 0.0,
-            part(row.wait_median), part(row.run_median),
+            (
+                bar("waiting", place * _ROW + 18, row.wait, row.wait_median),
+                bar("running", place * _ROW + 32, row.run, row.run_median),
+            ),
         )
         for place, row in enumerate(rows)
     )  # fmt: skip
@@ -212,8 +228,8 @@ def over_time(
     values = [value for one in moments for value in one.values if value is not None]
     if not values:
         return None
-    top = log_seconds(max(*values, 10.0))
-    drawn = chart([_series(moments, place, kind, step) for place, kind in enumerate(kinds)])
+    series = [_series(moments, place, kind, step) for place, kind in enumerate(kinds)]
+    drawn = chart(series, from_zero=False)
     if drawn is None:
         return None
     first, last = moments[0].at, moments[-1].at
@@ -229,10 +245,11 @@ def over_time(
         )
         for one in moments
     )
+    tall = drawn.high - drawn.low
     down = tuple(
-        Tick(round(100 - log_seconds(seconds) / max(drawn.high, 1e-9) * 100, 2), duration(seconds))
+        Tick(round((drawn.high - log_seconds(seconds)) / tall * 100, 2), duration(seconds))
         for seconds in _LOG_TICKS
-        if seconds > 1 and log_seconds(seconds) <= top
+        if drawn.low <= log_seconds(seconds) <= drawn.high
     )
     ends = (Tick(0, moments[0].word, "start"), Tick(100, moments[-1].word, "end"))
     return Lines(label, tuple(drawn.lines), ends, down, columns, f"{most:,}")

@@ -1,7 +1,7 @@
 """Filters of the pages of waits: a query of an address, and the question that it asks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -48,15 +48,14 @@ FILTERS: dict[Dimension, tuple[str, ...] | None] = {
 _FIRST = 4  # of the form; the rest is folded
 _LONGEST = 200
 _MOST_VALUES = 50
+_YEARS = range(1970, 2200)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`pairs` is the address in good order: what is wrong or a default is not in it. `before`: the
-    same question about as long a time just before; None where there is none."""
+    """`pairs` is the address in good order: what is wrong or a default is not in it."""
 
     question: Question
-    before: Question | None
     period: str  # a key of PERIODS; empty: from and to
     pairs: tuple[tuple[str, str], ...]
     problems: tuple[str, ...]
@@ -87,7 +86,7 @@ def read(args: MultiDict[str, str], *, now: datetime, zone: ZoneInfo) -> Asked:
     wait = _wait(args, pairs, problems)
     period, since, until = _period(args, pairs, problems, now=now, zone=zone)
     question = Question(now=now, since=since, until=until, only=only, wait=wait, zone=zone.key)
-    return Asked(question, _before(question), period, tuple(pairs), tuple(problems))
+    return Asked(question, period, tuple(pairs), tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,20 +269,12 @@ def _day(
     if not text.strip():
         return None
     try:
-        day = date.fromisoformat(text.strip()) + timedelta(days=after)
-        return datetime.combine(day, time(), zone).astimezone(UTC)
-    except (ValueError, OverflowError):
+        day = date.fromisoformat(text.strip())
+        if day.year not in _YEARS:
+            raise ValueError("a slip of the finger; its like before would be off the calendar")
+        return datetime.combine(day + timedelta(days=after), time(), zone).astimezone(UTC)
+    except ValueError:
         problems.append(_unread(word, text))
-        return None
-
-
-def _before(question: Question) -> Question | None:
-    if question.since is None:
-        return None
-    length = (question.until or question.now) - question.since
-    try:
-        return replace(question, since=question.since - length, until=question.since)
-    except OverflowError:
         return None
 
 

@@ -107,14 +107,14 @@ def _spread(name: str, of: Callable[[Figures], Spread]) -> Iterator[Column]:
 
 COLUMNS: tuple[Column, ...] = (
     Column("jobs", "", _l("Jobs"), lambda f: f.jobs, number),
+    Column("never_started", "", _l("never started"), lambda f: f.never_started, number),
+    Column("waiting", "", _l("waiting"), lambda f: f.waiting, number),
     *_spread("wait", lambda f: f.wait),
     Column("all_median_s", "all", _l("median"), lambda f: f.censored.median_s, seconds),
     Column("all_p90_s", "all", _l("p90"), lambda f: f.censored.p90_s, seconds),
     *_spread("run", lambda f: f.run),
     Column("ratio_of_sums", "use", _l("wait ÷ run"), lambda f: f.ratio_of_sums, ratio),
     Column("gpu_hours", "use", _l("GPU-hours"), lambda f: f.gpu_hours, hours),
-    Column("never_started", "not", _l("never started"), lambda f: f.never_started, number),
-    Column("waiting", "not", _l("waiting"), lambda f: f.waiting, number),
 )
 BY_KEY = {column.key: column for column in COLUMNS}
 _GROUPS: dict[str, Lazy] = {
@@ -122,7 +122,6 @@ _GROUPS: dict[str, Lazy] = {
     "all": _l("Wait of all (Kaplan–Meier)"),
     "run": _l("Run time"),
     "use": _l("Use"),
-    "not": _l("Not started"),
 }
 
 
@@ -132,8 +131,8 @@ def cells(figures: Figures) -> tuple[Cell, ...]:
 
 
 def groups() -> tuple[tuple[str, int], ...]:
-    """Over the name and the number of jobs nothing stands."""
-    found: list[tuple[str, int]] = [("", 2)]
+    """Over the name and the numbers of jobs nothing stands."""
+    found: list[tuple[str, int]] = [("", 1 + sum(not column.group for column in COLUMNS))]
     for key, word in _GROUPS.items():
         found.append((str(word), sum(column.group == key for column in COLUMNS)))
     return tuple(found)

@@ -27,15 +27,10 @@ def read(query: str, zone: ZoneInfo = BERLIN) -> Asked:
     return wait_filters.read(MultiDict(pairs), now=NOW, zone=zone)
 
 
-def test_without_a_query_the_last_thirty_days_are_asked_against_those_before() -> None:
+def test_without_a_query_the_last_thirty_days_are_asked() -> None:
     asked = read("")
     assert asked.question.since == NOW - timedelta(days=30)
     assert asked.question.until == NOW
-    assert asked.before is not None
-    assert (asked.before.since, asked.before.until) == (
-        NOW - timedelta(days=60),
-        NOW - timedelta(days=30),
-    )
     assert asked.problems == ()
     assert asked.pairs == ()
 

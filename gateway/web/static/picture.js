@@ -4,7 +4,7 @@
   const MARGIN = 16;
   const KEPT = [
     "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap",
-    "opacity", "paint-order", "font-family", "font-size", "font-weight",
+    "opacity", "display", "paint-order", "font-family", "font-size", "font-weight",
   ];
 
   // Nothing outside a picture reaches into it: what the style sheet says goes along as attributes.

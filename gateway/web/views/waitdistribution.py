@@ -72,9 +72,9 @@ def _points(
 
 def _curves(found: Distribution | None, left: Survival | None) -> list[Curve]:
     words = {
-        "wait_started": ("main", gettext("wait of the started")),
-        "wait_all": ("ahead", gettext("wait of all (Kaplan–Meier)")),
-        "run": ("high", gettext("run time")),
+        "wait_started": ("wait", gettext("wait of the started")),
+        "wait_all": ("wait-more", gettext("wait of all (Kaplan–Meier)")),
+        "run": ("run", gettext("run time")),
     }
     return [Curve(*words[key], points) for key, points in _points(found, left) if points]
 

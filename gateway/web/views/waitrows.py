@@ -7,7 +7,7 @@ from gateway.core.wait_figures import UNKNOWN, Dimension, Figures
 from gateway.core.wait_sight import Shown
 from gateway.services.seen_waits import Row
 from gateway.web import wait_tables, wait_words
-from gateway.web.show import duration, plain
+from gateway.web.show import plain
 from gateway.web.texts import gettext
 from gateway.web.views.waits_frame import Frame
 from gateway.web.wait_charts import Lengths, PairChart, pairs
@@ -142,16 +142,9 @@ def plain_heads(*words: str) -> tuple[Head, ...]:
 
 
 def _lengths(key: str, figures: Figures, along: Dimension) -> Lengths:
-    wait, run = figures.wait, figures.run
-    words = gettext(
-        "wait %(wait)s, run %(run)s · %(jobs)s",
-        wait=duration(wait.mean_s) or "–",
-        run=duration(run.mean_s) or "–",
-        jobs=wait_words.jobs_words(figures.wait.n),
-    )
-    return Lengths(
-        value_word(along, key), words, wait.mean_s, run.mean_s, wait.median_s, run.median_s
-    )
+    wait, run, words = figures.wait, figures.run, wait_words.beside(figures)
+    name = value_word(along, key)
+    return Lengths(name, words, wait.mean_s, run.mean_s, wait.median_s, run.median_s)
 
 
 def _row(frame: Frame, key: str, figures: Figures, along: Dimension) -> TableRow:

@@ -47,7 +47,7 @@ def index_csv() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def by(dimension: str = _FIRST.value) -> ResponseReturnValue:
     """Everything by one dimension, in the order of any column."""
-    asked, along = waits_frame.asked(), _dimension(dimension)
+    asked, along = waits_frame.asked(), dimension_named(dimension)
     order = waitrows.order(request.args)
     with waits_frame.seen() as past:
         found = past.by(asked.question, along)
@@ -64,7 +64,7 @@ def by(dimension: str = _FIRST.value) -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def by_csv(dimension: str) -> ResponseReturnValue:
     """All rows that may be seen."""
-    asked, along = waits_frame.asked(), _dimension(dimension)
+    asked, along = waits_frame.asked(), dimension_named(dimension)
     with waits_frame.seen() as past:
         found = past.by(asked.question, along)
     rows = waitrows.sorted_rows(found.rows, waitrows.order(request.args))
@@ -148,7 +148,7 @@ def week_csv() -> ResponseReturnValue:
     return waits_frame.csv_answer(waittime.week_csv(found), "waits-week.csv")
 
 
-def _dimension(text: str) -> Dimension:
+def dimension_named(text: str) -> Dimension:
     """One of BY; whatever else stands in the address is no page."""
     found = next((one for one in BY if one.value == text), None)
     if found is None:

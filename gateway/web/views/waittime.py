@@ -60,7 +60,7 @@ def series(frame: Frame, found: Shown[TimePoint], by: Step) -> SeriesView:
     zone = ZoneInfo(frame.zone)
     moments = [_moment(point, by, zone) for point in points]
     label = gettext("Wait of the started, by when they were submitted")
-    kinds = (("main", gettext("median")), ("ahead", "p90"), ("low", "p99"))
+    kinds = (("wait", gettext("median")), ("wait-more", "p90"), ("wait-most", "p99"))
     return SeriesView(
         steps=tuple(
             (str(word), frame.asked.url("waits.over_time", step=one.value), one is by)
