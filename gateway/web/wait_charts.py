@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway.core.wait_shapes import Bar
-from gateway.web.charts import Drawn, Series, chart
+from gateway.web.charts import Drawn, Series, chart, thinned
 from gateway.web.show import duration
 from gateway.web.texts import gettext, ngettext
 
@@ -17,6 +17,7 @@ _NICE = (
     *(86400 * days for days in (1, 2, 3, 5, 7, 14, 30, 60, 90, 180, 365, 730)),
 )
 _LOG_TICKS = (1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000, 31536000)
+_MOST_TICKS = 5
 _NO_ROOM = 70  # percent: a word behind a longer bar would not fit on a phone
 _LONGEST_NAME = 30  # columns; a Chinese character takes two
 
@@ -41,7 +42,8 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PairBar:
-    """Percent of the width; `mark` is the median's. `inside`: its word has no room behind it."""
+    """Percent of the width; `mark` is the median's. `inside`: its word stands at its
+    beginning, since behind it there is no room."""
 
     kind: str
     y: int
@@ -89,7 +91,8 @@ def pairs(rows: Sequence[Lengths], label: str) -> PairChart | None:
 
     def bar(kind: str, y: int, mean: float | None, median: float | None) -> PairBar:
         wide = part(mean) or 0.0
-        return PairBar(kind, y, wide, part(median), duration(mean) or "–", wide > _NO_ROOM)
+        inside = max(wide, part(median) or 0.0) > _NO_ROOM
+        return PairBar(kind, y, wide, part(median), duration(mean) or "–", inside)
 
     made = tuple(
         Pair(
@@ -248,8 +251,7 @@ def over_time(
     tall = drawn.high - drawn.low
     down = tuple(
         Tick(round((drawn.high - log_seconds(seconds)) / tall * 100, 2), duration(seconds))
-        for seconds in _LOG_TICKS
-        if drawn.low <= log_seconds(seconds) <= drawn.high
+        for seconds in _between_logs(drawn.low, drawn.high)
     )
     ends = (Tick(0, moments[0].word, "start"), Tick(100, moments[-1].word, "end"))
     return Lines(label, tuple(drawn.lines), ends, down, columns, f"{most:,}")
@@ -265,6 +267,14 @@ def _series(moments: Sequence[Moment], place: int, kind: tuple[str, str], step: 
         points.append((at, None if value is None else log_seconds(value), part))
         last = at
     return Series(kind[0], kind[1], points)
+
+
+def _between_logs(low: float, high: float) -> list[int]:
+    """Seconds to write beside a log axis: few, and not fewer than two where there is a choice."""
+    coarse = [seconds for seconds in _LOG_TICKS if low <= log_seconds(seconds) <= high]
+    if len(coarse) > 1:
+        return coarse
+    return thinned([s for s in _NICE if low <= log_seconds(s) <= high], _MOST_TICKS)
 
 
 def _flat(points: Sequence[tuple[int, float]], wide: float) -> Iterable[tuple[float, float, int]]:
