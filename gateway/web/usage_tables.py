@@ -95,7 +95,7 @@ LIMITS: tuple[Column[Limits], ...] = (
     Column("without_limit", _l("No limit"), lambda one: number(one.unlimited)),
     Column("completed", _l("Completed"), lambda one: number(one.completed)),
     Column("median_limit_s", _l("Median limit"), lambda one: seconds(one.median_limit_s)),
-    Column("p90_s", _l("90 %% ended in"), lambda one: seconds(one.p90_s)),
+    Column("p90_s", _l("Run time, p90"), lambda one: seconds(one.p90_s)),
     Column("longest_timeout_s", _l("Longest time-out"), lambda one: seconds(one.timeout_s)),
     Column("advised_limit_s", _l("Advised limit"), lambda one: seconds(advised_limit(one))),
 )
@@ -122,8 +122,8 @@ CARD_DAYS: tuple[Column[CardDay], ...] = (
 LIMIT_WAITS: tuple[Column[LimitWait], ...] = (
     Column("limit_hours", _l("For limits"), lambda one: card_hours(one.limit_s)),
     Column("share_percent", _l("of the wait"), lambda one: percent(one.limit_s, one.wait_s)),
-    Column("jobs_limited", _l("Jobs"), lambda one: number(one.limited)),
-    Column("jobs", _l("of"), lambda one: number(one.jobs)),
+    Column("jobs_limited", _l("Jobs kept back"), lambda one: number(one.limited)),
+    Column("jobs", _l("of all jobs"), lambda one: number(one.jobs)),
     Column("group_limit_hours", _l("Group limit"), lambda one: card_hours(one.group_limit_s)),
     Column("qos_limit_hours", _l("QoS limit"), lambda one: card_hours(one.qos_limit_s)),
     Column("user_limit_hours", _l("Limit per person"), lambda one: card_hours(one.user_limit_s)),
