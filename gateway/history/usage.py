@@ -39,15 +39,17 @@ SELECT {keys}, sum(runs), sum(ends), count(DISTINCT person), {others},
     coalesce(sum(gpu_seconds), 0), coalesce(sum(cpu_seconds), 0), sum(charge), sum(untold)
 FROM by_person GROUP BY {keys}
 """
-# Of most runs both ends lie in one month; of the others each month has its part.
+# Of most runs both ends lie in one month; of the others each month has its part. Those are put
+# aside first: DuckDB would join them with the months before it looks which they are.
 _MONTHS = """
+    WITH crossing AS MATERIALIZED (
+        SELECT *, {first} AS first, {past} AS past FROM ({held}) WHERE {first} <> {past}
+    )
     SELECT *, {first} AS month, {lo} AS lo, {hi} AS hi FROM ({held}) WHERE {first} = {past}
     UNION ALL
     SELECT crossing.* EXCLUDE (first, past), named.month, named.lo, named.hi
-    FROM (SELECT *, {first} AS first, {past} AS past FROM ({held})) AS crossing
-    JOIN (VALUES {months}) AS named(month, lo, hi)
+    FROM crossing JOIN (VALUES {months}) AS named(month, lo, hi)
         ON named.month BETWEEN crossing.first AND crossing.past
-    WHERE crossing.first <> crossing.past
 """
 
 
