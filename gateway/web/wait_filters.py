@@ -45,6 +45,7 @@ FILTERS: dict[Dimension, tuple[str, ...] | None] = {
     Dimension.SOURCE: None,
     Dimension.CLUSTER: None,
 }
+_CARRIED = ("period", "wait")  # stand beside the form, not in it
 _FIRST = 4  # of the form; the rest is folded
 _LONGEST = 200
 _MOST_VALUES = 50
@@ -176,8 +177,10 @@ def view(
         controls=tuple(controls[:_FIRST]),
         more=tuple(folded),
         more_open=any(one.value for one in folded) or not asked.period,
-        carried=tuple([("wait", asked.typed("wait"))] if asked.typed("wait") else [])
-        + tuple(more.items()),
+        carried=(
+            *((name, asked.typed(name)) for name in _CARRIED if asked.typed(name)),
+            *more.items(),
+        ),
         since=asked.typed("from"),
         until=asked.typed("to"),
         clear=url_for(endpoint, **place) if len(set_) > 1 else None,

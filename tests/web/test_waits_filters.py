@@ -101,3 +101,9 @@ def test_more_values_than_anybody_types_are_cut_with_a_word() -> None:
     asked = read("&".join(f"group=g{number}" for number in range(60)))
     assert len(asked.question.only[Dimension.GROUP]) == 50
     assert len(asked.problems) == 1
+
+
+def test_the_form_carries_what_stands_beside_it() -> None:
+    asked = read("period=all&wait=submit&partition=a100")
+    carried = wait_filters.view(asked, "waits.index", {}, keep={"step": "week"}).carried
+    assert set(carried) == {("period", "all"), ("wait", "submit"), ("step", "week")}
