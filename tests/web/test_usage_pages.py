@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from gateway.services import keep_history
+from gateway.store.wait_models import WaitReason
 from gateway.testing import builders as b
 from gateway.testing.portal import CLUSTER
 
@@ -147,6 +148,31 @@ def test_cards_are_counted_from_the_nodes(site, ran):
     assert today["counted"] == "1"
     assert sum(float(r["gpu_hours"] or 0) for r in days if r["gpu_type"] == "a100") == 8
     assert rows(site.signed_in("vision-1").get("/waits/usage/cards.csv?group=nlp")) == days
+
+
+def test_leaders_see_how_long_their_group_waited_for_limits(site, ran):
+    submit = site.broker.now - timedelta(hours=3)
+    job = b.add_job(
+        site.begin, user="nlp-1", group="nlp", cluster=CLUSTER, active=False, state="COMPLETED",
+        submit_time=submit,
+    )  # fmt: skip
+    with site.begin() as session:
+        at = int(submit.timestamp())
+        session.add(WaitReason(job_id=job, submit=at, since=at, reason="AssocGrpGRES"))
+        session.add(WaitReason(job_id=job, submit=at, since=at + 1800, reason="Resources"))
+    b.add_run(site.begin, job, start_time=submit + timedelta(hours=1), end_time=site.broker.now)
+    ran()
+    (row,) = rows(site.signed_in("nlp-lead").get("/waits/usage/larger.csv"))
+    assert (row["group"], row["limit_hours"], row["share_percent"]) == ("nlp", "0.5", "50")
+    assert (row["group_limit_hours"], row["jobs_limited"], row["jobs"]) == ("0.5", "1", "1")
+    boss = site.signed_in("boss").get("/waits/usage/larger")
+    assert "/policy/groups/nlp/edit" in boss.text
+    assert "% allocated" in said(boss)
+    leader = site.signed_in("nlp-lead").get("/waits/usage/larger")
+    assert "/policy/groups/nlp" not in leader.text
+    assert "For leaders and administrators" in said(
+        site.signed_in("vision-1").get("/waits/usage/larger")
+    )
 
 
 def test_the_api_has_the_same_figures(site, ran):

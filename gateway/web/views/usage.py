@@ -188,7 +188,7 @@ def _choices(asked: Asked, by: By, other: By | None) -> list[list[Choice]]:
         Choice(str(word), asked.url(name, by=one.value, **{"and": kept}), one is by)
         for one, word in BY_WORDS.items()
     ]
-    nothing = Choice(gettext("nothing"), asked.url(name, by=by.value), other is None)
+    nothing = Choice(gettext("nothing else"), asked.url(name, by=by.value), other is None)
     return [
         downs,
         [nothing]
