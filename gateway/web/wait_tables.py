@@ -90,7 +90,7 @@ class Column:
 
 
 _STATISTICS: tuple[tuple[str, Lazy, Callable[[Spread], Value], Callable[[Value], Cell]], ...] = (
-    ("n", _l("jobs"), lambda one: one.n, number),
+    ("n", _l("Jobs"), lambda one: one.n, number),
     ("mean_s", _l("mean"), lambda one: one.mean_s, seconds),
     ("median_s", _l("median"), lambda one: one.median_s, seconds),
     ("p90_s", _l("p90"), lambda one: one.p90_s, seconds),
