@@ -15,9 +15,11 @@ from steps import SHOTS
 from werkzeug.serving import make_server
 
 from gateway.config import load_settings
+from gateway.history import sets
 from gateway.services import keep_history
 from gateway.services.import_feed import Source, batches
 from gateway.services.import_history import import_history
+from gateway.services.import_set import Given, import_set
 from gateway.store.schema import upgrade
 from gateway.store.uow import make_begin, make_engine
 from gateway.testing import builders as b
@@ -26,15 +28,21 @@ from gateway.web.app import create_app
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 DUMP = TRACES / "xdmod_phillips.sacct.psv.gz"
+GRAHAM = "drac_graham_2021"
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def reference() -> dict[str, Any]:
+def references() -> dict[str, Any]:
     if not DUMP.exists():
         pytest.skip("../shared/traces is not here: the real traces lie beside the checkout")
-    figures: dict[str, Any] = json.loads((TRACES / "reference.json").read_text())
-    return figures["traces"]["xdmod_phillips"]
+    figures: dict[str, Any] = json.loads((TRACES / "reference.json").read_text())["traces"]
+    return figures
+
+
+@pytest.fixture(scope="module")
+def reference(references: dict[str, Any]) -> Any:
+    return references["xdmod_phillips"]
 
 
 @dataclass
@@ -99,6 +107,7 @@ def test_the_page_has_the_reference_figures_to_the_last_digit(
     page: Page, reference: dict[str, Any]
 ) -> None:
     page.goto("/waits?wait=submit&period=all")
+    page.screenshot(path=SHOTS / "waits.png", full_page=True)
     page.click("#exact summary")
     known = reference["all"]
     assert exact(page, "wait.mean_s") == known["wait"]["mean_s"]
@@ -109,7 +118,25 @@ def test_the_page_has_the_reference_figures_to_the_last_digit(
     assert exact(page, "gpu_hours") == known["gpu_hours"]
     assert exact(page, "ratio_of_sums") == known["wait_to_run_ratio_of_sums"]
     expect(page.locator("#overview .of-waiting data").first).to_have_text("4 h 5 min")
-    page.screenshot(path=SHOTS / "waits.png", full_page=True)
+
+
+def test_a_set_that_was_imported_is_a_filter_of_its_own(
+    site: Site, chromium: Browser, references: dict[str, Any]
+) -> None:
+    """The Graham trace has accounts and no people: there each job counts for itself."""
+    given = Given(str(TRACES / f"{GRAHAM}.csv.gz"), "csv", GRAHAM, "UTC", NOW)
+    import_set(given, imports=site.home / sets.FOLDER, keep=len)
+    for login in ("boss", "stranger"):
+        page = enter(site, chromium, login)
+        page.goto(f"/waits?wait=submit&period=all&source={GRAHAM}")
+        page.click("#exact summary")
+        known = references[GRAHAM]["all"]
+        assert exact(page, "jobs") == known["jobs"]
+        assert exact(page, "wait.median_s") == known["wait"]["median_s"]
+        assert exact(page, "wait.p95_s") == known["wait"]["p95_cont_s"]
+        expect(page.locator("a.off", has_text=GRAHAM)).to_be_visible()
+        page.context.close()
+    sets.remove(site.home / sets.FOLDER, GRAHAM)
 
 
 def test_never_started_jobs_are_in_no_row_of_the_waits(
