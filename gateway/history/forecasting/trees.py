@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
 
 _ROUNDS = 100
-_AT_ONCE = 2_000_000  # rows times trees
+_AT_ONCE = 5_000  # rows times trees: what a core's cache holds
 _SETTINGS: dict[str, Any] = {
     "objective": "quantile",
     "num_leaves": 31,
@@ -32,37 +32,37 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """Trees of up to `splits` splits: arrays of (trees, splits), `leaf` (trees, splits + 1). A
-    split goes left where the feature is at most the threshold; a child below zero is the leaf
-    -1 - child. A tree without splits goes to its leaf 0 at once."""
+    """Nodes of all trees in a row. `roots`: where each tree begins. From a node one goes to
+    `children` (nodes, 2): the first where the feature is at most the threshold. A leaf leads to
+    itself and has the value."""
 
+    roots: "Numbers"
     feature: "Numbers"
     threshold: "Numbers"
-    left: "Numbers"
-    right: "Numbers"
-    leaf: "Numbers"
+    children: "Numbers"
+    value: "Numbers"
 
     def predict(self, features: "Numbers") -> "Numbers":
         """The sum of the leaves, for each row."""
         import numpy as np  # noqa: PLC0415
 
-        step = max(_AT_ONCE // max(len(self.leaf), 1), 1)
+        step = max(_AT_ONCE // len(self.roots), 1)
         parts = [features[begin : begin + step] for begin in range(0, len(features), step)]
         return np.concatenate([np.zeros(0), *(self._sum(part) for part in parts)])
 
     def _sum(self, features: "Numbers") -> "Numbers":
         import numpy as np  # noqa: PLC0415
 
-        trees = np.arange(len(self.leaf))
-        rows = np.arange(len(features))[:, None]
-        node = np.zeros((len(features), len(trees)), dtype=np.int64)
-        while (inner := node >= 0).any():
-            at = np.maximum(node, 0)
-            goes_left = features[rows, self.feature[trees, at]] <= self.threshold[trees, at]
-            child = np.where(goes_left, self.left[trees, at], self.right[trees, at])
-            node = np.where(inner, child, node)
-        result: Numbers = self.leaf[trees, -1 - node].sum(axis=1)
-        return result
+        row = (np.arange(len(features)) * features.shape[1])[:, None]
+        node = np.broadcast_to(self.roots, (len(features), len(self.roots)))
+        while True:
+            # Flat positions: picking by two indices takes four times as long.
+            value = features.take(row + self.feature.take(node))
+            below = self.children.take(2 * node + (value > self.threshold.take(node)))
+            if np.array_equal(below, node):
+                result: Numbers = self.value.take(node).sum(axis=1)
+                return result
+            node = below
 
 
 def fit(features: "Numbers", target: "Numbers", weights: "Numbers", *, quantile: float) -> Trees:
@@ -82,21 +82,34 @@ def parse(text: str) -> Trees:
     import numpy as np  # noqa: PLC0415
 
     blocks = text.split("end of trees", maxsplit=1)[0].split("\nTree=")[1:]
-    found = [dict(line.split("=", 1) for line in b.splitlines() if "=" in line) for b in blocks]
-    splits = max((int(tree["num_leaves"]) - 1 for tree in found), default=0)
+    roots, columns, total = [], [], 0
+    for block in blocks:
+        roots.append(total)
+        columns.append(_nodes(block, total))
+        total += len(columns[-1][0])
+    feature, threshold, children, value = (
+        np.concatenate(part) for part in zip(*columns, strict=True)
+    )
+    return Trees(np.array(roots), feature, threshold, children, value)
 
-    def column(name: str, kind: type, width: int, empty: float) -> "Numbers":
-        values: Numbers = np.full((len(found), width), empty, dtype=kind)
-        for row, tree in zip(values, found, strict=True):
-            numbers = tree.get(name, "").split()
-            row[: len(numbers)] = np.array(numbers, dtype=np.float64)
-        return values
 
-    width = max(splits, 1)
-    return Trees(
-        feature=column("split_feature", np.int64, width, 0),
-        threshold=column("threshold", np.float64, width, 0),
-        left=column("left_child", np.int64, width, -1),
-        right=column("right_child", np.int64, width, -1),
-        leaf=column("leaf_value", np.float64, width + 1, 0),
+def _nodes(block: str, first: int) -> "tuple[Numbers, Numbers, Numbers, Numbers]":
+    """The columns of one tree, whose nodes begin at `first`: its splits, then its leaves."""
+    import numpy as np  # noqa: PLC0415
+
+    lines = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+
+    def numbers(name: str) -> "Numbers":
+        return np.array(lines.get(name, "").split(), dtype=np.float64)
+
+    values = numbers("leaf_value")
+    splits = len(values) - 1
+    leaves = np.arange(splits, splits + len(values))
+    below = np.column_stack([numbers("left_child"), numbers("right_child")]).astype(np.int64)
+    below = np.where(below < 0, splits - 1 - below, below)  # -1 is the first leaf
+    return (
+        np.concatenate([numbers("split_feature").astype(np.int64), np.zeros_like(leaves)]),
+        np.concatenate([numbers("threshold"), np.full(len(leaves), np.inf)]),
+        first + np.concatenate([below, np.column_stack([leaves, leaves])]),
+        np.concatenate([np.zeros(splits), values]),
     )
