@@ -76,8 +76,8 @@ def usage(
         zone=found.timezone.key,
     )
     with past_use(history_in_step(found)) as past:
-        rows = past.use(question, ways).rows
-        total = past.total(question) or Use()
+        shown, whole = past.use_and_total(question, ways)
+    rows, total = shown.rows, whole or Use()
     put(_facts(question, ways, rows, total), _lines(ways, rows, total), as_json=as_json)
 
 

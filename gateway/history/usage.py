@@ -36,8 +36,9 @@ WITH by_person AS (
     GROUP BY {keys}, person, is_own
 )
 SELECT {keys}, sum(runs), sum(ends), count(DISTINCT person), {others},
-    coalesce(sum(gpu_seconds), 0), coalesce(sum(cpu_seconds), 0), sum(charge), sum(untold)
-FROM by_person GROUP BY {keys}
+    coalesce(sum(gpu_seconds), 0), coalesce(sum(cpu_seconds), 0), sum(charge), sum(untold),
+    grouping({first}) AS is_total
+FROM by_person GROUP BY {sets}
 """
 # Of most runs both ends lie in one month; of the others each month has its part. Those are put
 # aside first: DuckDB would join them with the months before it looks which they are.
@@ -58,6 +59,33 @@ def use(
 ) -> list[Use]:
     """Runs that held something in the period, by none, one or two of `By`: months in their order,
     others by GPU-hours. `wait` of the question does not matter."""
+    rows = _rows(connection, question, by, credit, total=False)
+    return in_order((_use(row, by) for row in rows), by)
+
+
+def use_and_total(
+    connection: "Connection", question: Question, by: Sequence[By], *, credit: CreditSeen
+) -> tuple[list[Use], Use]:
+    """The same with all of them together, in one look where no month is asked for: a run may have
+    parts in several."""
+    if By.MONTH in by or not by:
+        whole = use(connection, question, (), credit=credit)
+        rows = use(connection, question, by, credit=credit) if by else whole
+        return rows, next(iter(whole), Use())
+    found = _rows(connection, question, by, credit, total=True)
+    named = in_order((_use(row, by) for row in found if not row[-1]), by)
+    total = next((_use(row[len(by) - 1 :], ()) for row in found if row[-1]), Use())
+    return named, total
+
+
+def _rows(
+    connection: "Connection",
+    question: Question,
+    by: Sequence[By],
+    credit: CreditSeen,
+    *,
+    total: bool,
+) -> list[tuple[Any, ...]]:
     of = held(question, credit)
     part, is_end = (_PART, _IS_END) if of.is_bounded else ("elapsed", "last IS NOT NULL")
     parts = f"SELECT *, 0 AS one, {of.lo} AS lo, {of.hi} AS hi FROM ({of.sql})"  # noqa: S608
@@ -65,10 +93,16 @@ def use(
         part, is_end = _PART, _IS_END
         parts = _by_month(connection, of, ZoneInfo(question.zone))
     keys = ", ".join(f'"{one.value}"' for one in by) or "one"
-    rows = connection.execute(
-        _USE.format(keys=keys, part=part, is_end=is_end, parts=parts, others=OTHERS), of.given
-    ).fetchall()
-    return in_order((_use(row, by) for row in rows), by)
+    query = _USE.format(
+        keys=keys,
+        part=part,
+        is_end=is_end,
+        parts=parts,
+        others=OTHERS,
+        first=keys.split(", ")[0],
+        sets=f"GROUPING SETS (({keys}), ())" if total else keys,
+    )
+    return connection.execute(query, of.given).fetchall()
 
 
 def in_order(rows: Iterable[Use], by: Sequence[By]) -> list[Use]:
@@ -160,17 +194,17 @@ def _use(row: tuple[Any, ...], by: Sequence[By]) -> Use:
     """A query without a key has a 0 in its place."""
     many = max(len(by), 1)
     keys = tuple(_key(value, one) for value, one in zip(row, by, strict=False))
-    runs, ended, people, others, gpus, cpus, charge, untold = row[many:]
+    runs, ended, people, others, gpus, cpus, charge, untold, _ = row[many:]
     return Use(
         keys=keys,
-        runs=int(runs),
-        ended=int(ended),
+        runs=int(runs or 0),  # nothing: of no rows together
+        ended=int(ended or 0),
         people=int(people),
         others=int(others),
         gpu_seconds=int(gpus),
         cpu_seconds=int(cpus),
         charge=None if charge is None else int(charge),
-        untold=int(untold),
+        untold=int(untold or 0),
     )
 
 

@@ -76,10 +76,19 @@ class PastUse:
         if By.USER in by and not self.sight.all:
             return Shown(tuple(self._persons(question, by)))
         asked = self.sight.asked(question)
-        rows = [] if asked is None else self._use(asked, by)
+        return Shown(()) if asked is None else self._shown(asked, by, self._use(asked, by))
 
+    def use_and_total(self, question: Question, by: Sequence[By]) -> tuple[Shown[Use], Use | None]:
+        """`use` and `total`, in one look at the history where that is possible."""
+        asked = self.sight.asked(question)
+        if asked is None or (By.USER in by and not self.sight.all):
+            return self.use(question, by), self.total(question)
+        rows, total = usage.use_and_total(self._connection, asked, by, credit=self._credit)
+        return self._shown(asked, by, rows), total if self.sight.sees(total) else None
+
+    def _shown(self, asked: Question, by: Sequence[By], rows: list[Use]) -> Shown[Use]:
         def together(keys: tuple[str, ...]) -> int:
-            if asked is None or len(by) != 1 or by[0] is By.MONTH:
+            if len(by) != 1 or by[0] is By.MONTH:
                 named = {_APART.join(row.keys): row.others for row in rows}
                 return sum(named[key] for key in keys)
             return sum(one.others for one in self._use(_among(asked, by[0], keys), ()))

@@ -288,3 +288,12 @@ def test_waits_for_limits_are_summed_by_group():
 def test_each_way_to_tell_use_apart_adds_up(by):
     found = history(OVER, replace(OVER, user=None, group="vision"))
     assert sum(hours(found, FEBRUARY, by).values()) == 64
+
+
+@pytest.mark.parametrize("by", [(), (By.GROUP,), (By.GROUP, By.USER), (By.MONTH,)])
+def test_the_total_is_that_of_all_rows(by):
+    found = history(OVER, replace(OVER, user=None, group="vision"), replace(OVER, gpus=None))
+    rows, total = usage.use_and_total(found, FEBRUARY, by, credit=ALL)
+    assert total == usage.use(found, FEBRUARY, (), credit=ALL)[0]
+    assert rows == usage.use(found, FEBRUARY, by, credit=ALL)
+    assert usage.use_and_total(history(), FEBRUARY, by, credit=ALL)[1].runs == 0

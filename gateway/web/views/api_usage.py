@@ -26,8 +26,7 @@ def usage() -> ResponseReturnValue:
     if asked.problems:
         raise apijson.BadFields({"filters": "unknown_choice"})
     with seen_use(settings.home / "history", viewer(), least=settings.waits_k) as past:
-        found = past.use(asked.question, by)
-        total = past.total(asked.question)
+        found, total = past.use_and_total(asked.question, by)
     names = [one.value for one in by]
     return jsonify(
         since=apijson.dump(asked.question.since),

@@ -42,8 +42,8 @@ def index() -> ResponseReturnValue:
     asked = waits_frame.asked()
     by, other = _by()
     with _past() as past:
-        total = past.total(asked.question)
-        sections = [view.use(parts.use(past, asked.question, (by,)), by, asked)]
+        part, total = parts.use_and_total(past, asked.question, (by,))
+        sections = [view.use(part, by, asked)]
         if other is not None:
             both = (by, other)
             sections.append(view.crossed(parts.use(past, asked.question, both), both, asked))

@@ -39,7 +39,18 @@ class Part(Generic[T]):
 
 
 def use(past: PastUse, question: Question, by: Sequence[By]) -> Part[Use]:
-    found = past.use(question, by)
+    return _use(past.use(question, by), by)
+
+
+def use_and_total(
+    past: PastUse, question: Question, by: Sequence[By]
+) -> tuple[Part[Use], Use | None]:
+    """The total is None where it stands for too few people."""
+    found, total = past.use_and_total(question, by)
+    return _use(found, by), total
+
+
+def _use(found: Shown[Use], by: Sequence[By]) -> Part[Use]:
     whole = sum(row.gpu_seconds for row in found.rows)
     credit = credit_seen(viewer())
     money = any(row.charge is not None for row in found.rows) or credit.all_groups
