@@ -26,7 +26,9 @@ _COMMANDS = {
     "budget": "gateway.cli.budget:budget",
     "contribution": "gateway.cli.contribution:contribution",
     "history": "gateway.cli.history:history",
+    "forecast": "gateway.cli.forecast:forecast",
     "usage": "gateway.cli.usage:usage",
+    "waits": "gateway.cli.waits:waits",
     "cluster": "gateway.cli.cluster:cluster",
 }
 

@@ -2,7 +2,7 @@
 the past and for asking about now.
 
 Everything about the queue is a count or a quantile over events *before* the moment; a row's own
-start and end never enter (`tests/history/test_forecast_leaks.py`, `backtest.check_leaks`).
+start and end never enter (`backtest.check_leaks`).
 """
 
 from collections.abc import Callable, Mapping
