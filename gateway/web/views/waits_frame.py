@@ -27,6 +27,7 @@ _TABS: tuple[tuple[str, Lazy, bool], ...] = (
     ("forecast_record.index", _l("Forecast record"), False),
     ("usage.index", _l("Usage"), True),
 )
+_MOST_PROPOSED = 200  # values of one filter, the commonest; others can be typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def frame(
     """The frame of the page that is asked for. `keep` and `place` as in wait_filters.view."""
     have, endpoint = deps(), request.endpoint or ""
     known = {
-        dimension: tuple(value or UNKNOWN for value in values)
+        dimension: tuple(value or UNKNOWN for value in values[:_MOST_PROPOSED])
         for dimension, values in past.options(asked.question).items()
     }
     with have.read() as session:
