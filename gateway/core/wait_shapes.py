@@ -35,6 +35,15 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """First and last submit, and first and last end, of the rows of a question; UTC, None where
+    there is none."""
+
+    submitted: tuple[datetime, datetime] | None
+    ended: tuple[datetime, datetime] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Bar:
     """How many waits and runs took low_s <= seconds < high_s (None: no upper bound)."""
 

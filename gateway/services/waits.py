@@ -14,6 +14,7 @@ from gateway.core.wait_shapes import (
     Distribution,
     HeatCell,
     Overview,
+    Span,
     Step,
     Survival,
     TimePoint,
@@ -54,6 +55,14 @@ class PastWaits:
 
         return waits.by(self._parts, question, dimension)
 
+    def all_and_by(
+        self, question: Question, dimension: Dimension
+    ) -> tuple[Figures, list[tuple[str, Figures]]]:
+        """All rows together, and by one dimension: one reading for both."""
+        from gateway.history.stats import waits  # noqa: PLC0415
+
+        return waits.all_and_by(self._parts, question, dimension)
+
     def distribution(
         self, question: Question, bounds: tuple[int, ...] = LOG_BOUNDS
     ) -> Distribution:
@@ -85,6 +94,12 @@ class PastWaits:
         from gateway.history.stats import causes  # noqa: PLC0415
 
         return causes.causes(self._parts, question, dimension)
+
+    def span(self, question: Question) -> Span:
+        """When the first and the last job was submitted, and ended."""
+        from gateway.history.stats import span  # noqa: PLC0415
+
+        return span.span(self._parts, question)
 
     def options(self, question: Question) -> dict[Dimension, list[Choice]]:
         """What filters can choose, the commonest first. Of the question only the period and whose

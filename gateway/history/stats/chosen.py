@@ -173,7 +173,8 @@ class TimeKeys:
         seconds = found.column(self._column)
         if self._step is None:
             return clock.hours_of_week(seconds, self.zone)
-        known = seconds > 0
+        known = found.column("start") > 0 if self._column != "submit" else seconds > 0
+        known &= seconds > 0  # who never started has an end, and no day of a start or of a run
         counted = self._counted(seconds if known.all() else np.where(known, seconds, seconds.max()))
         codes = self._lookup()[np.maximum(counted - self._low, 0)]
         return codes if known.all() else np.where(known, codes, np.int32(len(self.firsts)))

@@ -30,21 +30,28 @@ def figures(parts: Sequence[Part], question: Question) -> Figures:
 
 def overview(parts: Sequence[Part], question: Question, dimension: Dimension) -> Overview:
     """The period, the one before it, and the period by one dimension."""
-    keys = keys_of(parts, question, dimension)
-    *found, now = _answers(parts, question, keys)
+    now, rows = all_and_by(parts, question, dimension)
     before = None
     if question.since and question.until:
         since = question.since - (question.until - question.since)
         before = figures(parts, replace(question, since=since, until=question.since))
-    return Overview(now, before, tuple(_sorted(keys.names, found, dimension)))
+    return Overview(now, before, tuple(rows))
 
 
 def by(
     parts: Sequence[Part], question: Question, dimension: Dimension
 ) -> list[tuple[str, Figures]]:
     """By one dimension: classes and times in their order, others by number of jobs."""
+    return all_and_by(parts, question, dimension)[1]
+
+
+def all_and_by(
+    parts: Sequence[Part], question: Question, dimension: Dimension
+) -> tuple[Figures, list[tuple[str, Figures]]]:
+    """All rows together, and by one dimension: one reading for both."""
     keys = keys_of(parts, question, dimension)
-    return _sorted(keys.names, _answers(parts, question, keys)[:-1], dimension)
+    *found, whole = _answers(parts, question, keys)
+    return whole, _sorted(keys.names, found, dimension)
 
 
 def others(parts: Sequence[Part], question: Question) -> int:
