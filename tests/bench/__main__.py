@@ -21,6 +21,7 @@ import bench_policy  # noqa: E402
 import bench_settle  # noqa: E402
 import bench_training  # noqa: E402
 import bench_watch  # noqa: E402
+import bench_usage  # noqa: E402
 import bench_what_if  # noqa: E402
 
 from contrib.demo.portal import Portal  # noqa: E402
@@ -39,7 +40,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
     known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
-    known += ["watch", "training", "contribution", "what_if", "policy"]
+    known += ["watch", "training", "contribution", "what_if", "policy", "usage"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
     rooted = [name for name in known if name.startswith(("live", "training", "contribution"))]
@@ -79,6 +80,9 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
     if "what_if".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_what_if.what_if(Path(folder))
+    if "usage".startswith(only):
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            yield from bench_usage.usage(Path(folder))
     if "training".startswith(only):
         yield from bench_training.training()
     if "contribution".startswith(only):
