@@ -11,6 +11,7 @@ from gateway.brokerclient.port import Broker
 from gateway.config import Settings
 from gateway.core.planner.cards import Cards
 from gateway.services.environments import Environment
+from gateway.services.forecaster import Forecaster
 from gateway.services.templates import Catalogue
 from gateway.store.uow import Begin
 
@@ -26,6 +27,7 @@ class Deps:
     catalogue: Catalogue
     environments: tuple[Environment, ...]
     cards: Cards
+    forecaster: Forecaster
     clock: Callable[[], datetime]
 
 

@@ -13,6 +13,7 @@ from gateway.services import deliver, smoke, submit
 from gateway.services import estimate as estimates
 from gateway.store.queries import job as reads
 from gateway.store.queries.job import SubmissionDetail
+from gateway.web import startseen
 from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.messages import error_sentence
@@ -41,12 +42,17 @@ class Told:
 
     at: datetime | None
     text: str
+    seen: str = ""  # the same for the form to carry to the submit
 
 
-def send(ask: Ask, form_key: str) -> Sent:
-    """Keep it, and try to deliver it at once. Raises InvalidAsk; what Slurm says stays with
-    the submission, which is kept whatever happens now."""
-    found = detail(_submit(ask, form_key))
+def send(ask: Ask, form_key: str, *, slurm_seen: str = "") -> Sent:
+    """Keep it, and try to deliver it at once, with what was forecast for it; `slurm_seen` is
+    Slurm's estimate as the form carried it. Raises InvalidAsk; what Slurm says stays with the
+    submission, which is kept whatever happens now."""
+    told = startseen.told(ask, slurm_seen)
+    submission_id = _submit(ask, form_key)
+    startseen.keep(submission_id, told)
+    found = detail(submission_id)
     assert found is not None  # it was kept a moment ago
     return Sent(found)
 
@@ -109,4 +115,4 @@ def estimate(ask: Ask) -> Told:
         return Told(None, error_sentence(error))
     if found.start_time is None:
         return Told(None, gettext("Slurm gives no estimate for this job."))
-    return Told(found.start_time, "")
+    return Told(found.start_time, "", startseen.sealed(ask, found.start_time))

@@ -22,7 +22,16 @@ from gateway.web.i18n import language
 from gateway.web.messages import Shown, shown
 from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
-from gateway.web.views import choices, earlier, formwarn, planfill, quotebox, smokebox, spotbox
+from gateway.web.views import (
+    choices,
+    earlier,
+    formwarn,
+    planfill,
+    quotebox,
+    smokebox,
+    spotbox,
+    startbox,
+)
 
 # While somebody types, an empty field is not yet a mistake.
 _UNFINISHED = frozenset({"required", "field_required", "time_limit_empty"})
@@ -86,6 +95,7 @@ class FormView:
     beside: choices.Beside
     quote: quotebox.QuoteView | None
     spot: spotbox.SpotBox | None
+    start: startbox.StartView
     plan: str
     fit: planfill.FitView | None
     smoke: smokebox.SmokeView | None
@@ -154,6 +164,7 @@ def view(
         beside=choices.beside(seen, offered.partition),
         quote=quotebox.build(seen.reading, offer, template=ask.template),
         spot=spotbox.build(seen.reading, offer, ask, manifest),
+        start=startbox.build(ask, seen.reading, seen.problems, offer=offer, manifest=manifest),
         plan=sent.get("plan", ""),
         fit=planfill.fit(sent.get("plan", ""), ask, seen.reading, offer),
         smoke=smokebox.view(sent.get("smoke", ""), ask),

@@ -46,7 +46,8 @@ def create() -> ResponseReturnValue:
     if not form.validate():
         return formpage.page(request.form, problems=formpage.judged(form)), 422
     try:
-        sent = sending.send(form.ask(), _key(form))
+        seen = request.form.get("slurm_start", "")
+        sent = sending.send(form.ask(), _key(form), slurm_seen=seen)
     except InvalidAsk as invalid:
         return formpage.page(request.form, problems=tuple(invalid.problems)), 422
     return redirect(sent.url, code=303)
