@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.core.wait_figures import GPU_CLASSES
 from gateway.errors import GatewayError
 from gateway.history.forecasting.features import Extra, Queue, questions
-from gateway.history.forecasting.model import DAY, SHARES, Model, learn
+from gateway.history.forecasting.model import DAY, LEAST, SHARES, Model, learn
 from gateway.history.forecasting.rows import NEVER, Rows
 from gateway.history.forecasting.tallies import Latest
 
@@ -100,7 +100,10 @@ def backtest(rows: Rows, *, train: float = 0.7, extra: Extra | None = None) -> R
         )
 
     if not scored.any():
-        raise TooFewJobs("Too few jobs of this file started: there is nothing to learn from.")
+        raise TooFewJobs(
+            f"No forecast could be made: that takes {LEAST} jobs that started, then three days"
+            " of jobs to see how far off they are."
+        )
     later = np.arange(len(rows)) >= first
     return Report(
         learned=first,
@@ -119,8 +122,10 @@ def backtest(rows: Rows, *, train: float = 0.7, extra: Extra | None = None) -> R
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`waits`: seconds, a row a job and a column a share, NaN where nothing was answered."""
+    """`features` of each job at its moment; `waits`: seconds, a row a job and a column a share, NaN
+    where nothing was answered."""
 
+    features: "Numbers"
     waits: "Numbers"
     trained: int
 
@@ -129,14 +134,16 @@ def check_leaks(
     rows: Rows, first: int, asked: Asked, *, extra: Extra | None = None, days: float = 1.5
 ) -> None:
     """Change all that comes after a moment in the first days of asking, ask again until then, and
-    compare bit by bit. Raises Leak where one forecast differs."""
+    compare bit by bit: the forecasts, and what they were made of, for trees may have no use for a
+    feature today that tells them of the future tomorrow. Raises Leak where one differs."""
     import numpy as np  # noqa: PLC0415
 
     moment = int(rows.asked[first] + days * DAY)
     other = changed_after(rows, moment)
     again = _ask(other, first, until=moment, extra=extra)
     until = int(np.searchsorted(rows.asked, moment))
-    if not np.array_equal(asked.waits[:until], again.waits[:until], equal_nan=True):
+    same = np.array_equal(asked.features[:until], again.features[:until])
+    if not (same and np.array_equal(asked.waits[:until], again.waits[:until], equal_nan=True)):
         raise Leak("A forecast changed when what came after its moment was changed.")
 
 
@@ -190,7 +197,7 @@ def _ask(rows: Rows, first: int, *, until: int | None = None, extra: Extra | Non
         trained += 1
         if model.shifts is not None:
             waits[begin:end] = model.waits(features[begin:end])
-    return Asked(waits, trained)
+    return Asked(features, waits, trained)
 
 
 def _mornings(rows: Rows, first: int, until: int | None) -> Iterator[int]:

@@ -33,6 +33,8 @@ QUEUE_DAYS = 2 * REACH // DAY  # rows that `Queue` needs for a job that waits si
 LEAST = 200  # waits, to learn from, to calibrate by, and of a partition to speak of it
 _SPOKEN_OF = 30 * DAY  # of a partition, within so long
 _CALIBRATED = 7 * DAY
+_APART = 20 * 3600  # between fits that are kept, where somebody trains more often than nightly
+_SHORTEST = 3 * DAY  # of forecasts: jobs of one day are often one person's, and tell of one wait
 _EARLIER = (7, 5, 3, 1)  # days back of the fits that the first training makes
 _SHORT = 60  # seconds that are added before the logarithm: waits below a minute are alike
 _SHAPE = 1
@@ -143,8 +145,7 @@ def train(rows: Rows, *, now: datetime, before: Model | None = None) -> Model:
 
 def learn(known: Rows, features: "Numbers", *, moment: int, before: Model | None) -> Model:
     """`features`: of each row's own question at its moment."""
-    earlier = [fit for fit in before.fits if fit.moment <= moment] if before else []
-    kept = [fit for fit in earlier if fit.moment > moment - _CALIBRATED - DAY]
+    kept = _kept(before.fits if before else (), moment)
     if not kept:
         made = (_fit(known, features, moment - days * DAY) for days in _EARLIER)
         kept = [fit for fit in made if fit is not None]
@@ -153,6 +154,16 @@ def learn(known: Rows, features: "Numbers", *, moment: int, before: Model | None
     return Model(
         moment, tuple(kept) if newest is None else (*kept, newest), shifts, _started(known, moment)
     )
+
+
+def _kept(fits: Sequence[Fit], moment: int) -> list[Fit]:
+    """One a day of the last week, and one from before it."""
+    kept: list[Fit] = []
+    for fit in fits:
+        apart = not kept or fit.moment - kept[-1].moment >= _APART
+        if apart and moment - _CALIBRATED - DAY < fit.moment <= moment:
+            kept.append(fit)
+    return kept
 
 
 def remaining(waits: "Numbers", waited: "Numbers") -> "Numbers":
@@ -193,9 +204,11 @@ def _shifts(
     known: Rows, features: "Numbers", fits: Sequence[Fit], moment: int
 ) -> tuple[float, ...] | None:
     """By what the forecasts that could have been made in the last week were too short, those of
-    jobs that still wait included as "at least"."""
+    jobs that still wait included as "at least". None: not asked for long enough, or too rarely."""
     import numpy as np  # noqa: PLC0415
 
+    if not fits or fits[0].moment > moment - _SHORTEST:
+        return None
     wait, seen = _waits(known, moment)
     residuals, ends = [], []
     untils = [*(fit.moment for fit in fits[1:]), moment]
