@@ -9,9 +9,8 @@ from gateway.core.wait_causes import Cause
 from gateway.core.wait_figures import Dimension, Question
 from gateway.core.wait_shapes import CausesRow
 from gateway.history.stats import chosen
-from gateway.history.stats.chosen import Keys, Rows, TimeKeys
+from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
 from gateway.history.stats.columns import WAITING, Part
-from gateway.history.stats.counts import entries
 from gateway.history.stats.people import People
 from gateway.history.stats.select import between
 from gateway.history.stats.threads import each

@@ -20,6 +20,8 @@ from gateway.history.stats.columns import TEXTS, Part
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
+    # By cell or by row: key, cell, and how many rows (None: one).
+    Entries = tuple[Numbers, Numbers, Numbers | None]
 
 # Which time of a row, and in which steps.
 TIMES = {
@@ -135,6 +137,8 @@ class Keys:
 
     def of(self, found: Rows) -> "Numbers":
         """By row."""
+        if self._dimension is None:
+            return np.zeros(int(found.counts.sum()), np.int32)
         return found.each(self.of_cells(found.part))
 
 
@@ -194,6 +198,13 @@ class TimeKeys:
         every = np.arange(self._low, last + 1, dtype=np.int32)
         found: Numbers = np.searchsorted(self.firsts, self._stepped(every)).astype(np.int32)
         return found
+
+
+def entries(keys: Keys | TimeKeys, found: Rows) -> "Entries":
+    """Cell by cell where all rows of a cell have one key."""
+    if isinstance(keys, Keys):
+        return keys.of_cells(found.part)[found.cells], found.cells, found.counts
+    return keys.of(found), found.each(np.arange(len(found.part.cells["rows"]))), None
 
 
 def is_ordered(dimension: Dimension) -> bool:

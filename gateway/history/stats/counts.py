@@ -7,15 +7,15 @@ import numpy as np
 
 from gateway.core.wait_figures import Question
 from gateway.history.stats import chosen
-from gateway.history.stats.chosen import Keys, Rows, TimeKeys
+from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
 from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
 from gateway.history.stats.people import People
 from gateway.history.stats.select import Cells, Selection
 
 if TYPE_CHECKING:
+    from gateway.history.stats.chosen import Entries
+
     Numbers = np.ndarray[Any, Any]
-    # By cell or by row: key, cell, and how many rows (None: one).
-    Entries = tuple[Numbers, Numbers, Numbers | None]
 
 _KINDS = 4
 _FLAGS = 8 * _KINDS
@@ -89,13 +89,6 @@ def hours(selection: Selection, keys: Keys | TimeKeys) -> Hours:
         used.append((cells.part, (key[some], cell[some], None if n is None else n[some])))
     sums[:, size] = sums[:, :size].sum(axis=1)
     return Hours(sums[0], sums[1], used)
-
-
-def entries(keys: Keys | TimeKeys, found: Rows) -> "Entries":
-    """Cell by cell where all rows of a cell have one key."""
-    if isinstance(keys, Keys):
-        return keys.of_cells(found.part)[found.cells], found.cells, found.counts
-    return keys.of(found), found.each(np.arange(len(found.part.cells["rows"]))), None
 
 
 def _flags(cells: Cells) -> "Numbers":

@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway.core.wait_figures import Question, Wait
 from gateway.history.stats import chosen
-from gateway.history.stats.chosen import Keys, Rows, TimeKeys
+from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
 from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
 from gateway.history.stats.threads import each
 
@@ -74,6 +74,26 @@ class Selection:
 
         return [piece for piece in each(one, self.cells) if piece is not None]
 
+    def totals(
+        self,
+        keys: Keys | TimeKeys,
+        which: Callable[[Cells], "Numbers"],
+        value: Callable[[Rows], "Numbers"],
+    ) -> "Numbers":
+        """The sum of the values of each key, and of all together."""
+        size = len(keys.names)
+
+        def one(cells: Cells) -> "Numbers":
+            found = chosen.rows(cells.part, self.question, which(cells))
+            if found is None:
+                return np.zeros(size)
+            key, _, counts = entries(keys, found)
+            values = value(found) if counts is None else found.sums(value(found))
+            return np.bincount(key, values, minlength=size + 1)[:size]
+
+        sums = sum(each(one, self.cells), np.zeros(size))
+        return np.append(sums, sums.sum())
+
     def waits(self, keys: Keys | TimeKeys) -> "list[Piece]":
         """Of those that started."""
         return self.pieces(keys, lambda cells: cells.waited, self.wait)
@@ -84,7 +104,7 @@ class Selection:
 
     def gave_up(self, keys: Keys | TimeKeys) -> "list[Piece]":
         """How long those waited that never started; who was never eligible did not."""
-        return _known(
+        return known(
             self.pieces(
                 keys,
                 lambda cells: cells.service & (cells.kind == LEFT),
@@ -95,7 +115,7 @@ class Selection:
     def waiting(self, keys: Keys | TimeKeys) -> "list[Piece]":
         """How long those have waited that wait, until now."""
         now = int(self.question.now.timestamp())
-        return _known(
+        return known(
             self.pieces(
                 keys,
                 lambda cells: cells.service & (cells.kind == WAITING),
@@ -135,5 +155,12 @@ def _cells(part: Part, question: Question) -> Cells:
     return Cells(part, wanted, wanted & (part.cells["again"] == 0), held)
 
 
-def _known(pieces: "list[Piece]") -> "list[Piece]":
-    return [(key[value >= 0], value[value >= 0]) for key, value in pieces]
+def known(pieces: "list[Piece]") -> "list[Piece]":
+    """Without values below 0."""
+    found = []
+    for key, value in pieces:
+        if value.size and value.min() < 0:
+            found.append((key[value >= 0], value[value >= 0]))
+        else:
+            found.append((key, value))
+    return found

@@ -9,10 +9,10 @@ import numpy as np
 from gateway.core.wait_figures import UNKNOWN, Censored, Dimension, Figures, Question, Spread
 from gateway.core.wait_shapes import Choice, Overview
 from gateway.history.stats import longer
-from gateway.history.stats.chosen import TIMES, Keys, TimeKeys, is_ordered
+from gateway.history.stats.chosen import TIMES, Keys, Rows, TimeKeys, is_ordered
 from gateway.history.stats.columns import Part
 from gateway.history.stats.counts import count, hours
-from gateway.history.stats.select import Selection, deferral
+from gateway.history.stats.select import Cells, Selection, deferral, known
 from gateway.history.stats.spread import Tally
 
 if TYPE_CHECKING:
@@ -189,19 +189,21 @@ def _censored(
 def _ratios(selection: Selection, keys: Keys | TimeKeys) -> list[tuple[float | None, ...]]:
     """Of those that have both: sum over sum, and mean and median where the run is not 0."""
     size = len(keys.names)
-    pieces = selection.pieces(
-        keys,
-        lambda cells: cells.waited & cells.ended,
-        lambda rows: np.stack((selection.wait(rows), rows.column("run"))),
-    )
-    sums = np.zeros((2, size + 1))
-    ratios = []
-    for key, (wait, run) in pieces:
-        for place, values in enumerate((wait, run)):
-            sums[place] += np.bincount(key, values, minlength=size + 1)[: size + 1]
-        some = run > 0
-        ratios.append((key[some], wait[some] / run[some]))
-    sums[:, size] = sums[:, :size].sum(axis=1)
+
+    def both(cells: Cells) -> "Numbers":
+        return cells.waited & cells.ended
+
+    def ratio(found: Rows) -> "Numbers":
+        run = found.column("run")
+        wait = selection.wait(found).astype(np.float64)
+        wait /= np.maximum(run, 1)
+        return wait if run.all() else np.where(run > 0, wait, -1)
+
+    sums = [
+        selection.totals(keys, both, selection.wait),
+        selection.totals(keys, both, lambda found: found.column("run")),
+    ]
+    ratios = known(selection.pieces(keys, both, ratio))
     tally = Tally(ratios, size, whole=False)
     n, total = tally.n, tally.sums()
     middle = tally.at(np.stack(((n - 1) // 2, n // 2), axis=1)).mean(axis=1)
