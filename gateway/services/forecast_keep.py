@@ -17,7 +17,7 @@ from gateway.store.upsert import chunks
 MOST = 10_000  # jobs that wait
 _BATCH = 1000
 # A job of plain sbatch counts as forecast at its submit when it is seen so soon after.
-_AT_SUBMIT = timedelta(minutes=10)
+FIRST = timedelta(minutes=10)
 # The record gets one an hour; of long waits fewer, a 24th of the wait apart.
 _APART, _PART = timedelta(hours=1), 24
 # The person's own doing, or something that no waiting helps: words, no number.
@@ -165,7 +165,7 @@ def _due(
             continue
         if before is not None and now - before < max(_APART, waited / _PART):
             continue
-        first = before is None and waited <= _AT_SUBMIT
+        first = before is None and waited <= FIRST
         ours = one.source is ForecastSource.HISTORY
         yield Made(
             job_id=row.id,

@@ -10,19 +10,20 @@ from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission, job_rights
 from gateway.core.durations import parse_time_limit
-from gateway.core.policy import Offer
+from gateway.core.policy import Offer, judge
 from gateway.core.pricing import NoPrice
 from gateway.errors import NotFound
 from gateway.services import act, costs, output, preview, quote, signin
 from gateway.services import offer as offers
+from gateway.services.forecast_form import starts
 from gateway.services.submit import InvalidAsk
 from gateway.store.queries import job as reads
 from gateway.store.queries.jobs import job_page
-from gateway.web import apijson, costjson, sending
+from gateway.web import apijson, costjson, sending, startjson
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.messages import shown
-from gateway.web.views import acting, joblist, jobview, quotebox, trainview, whyview
+from gateway.web.views import acting, joblist, jobstart, jobview, quotebox, trainview, whyview
 from gateway.web.views.submissions import own
 
 bp = Blueprint("api", __name__, url_prefix="/api/v1")
@@ -100,6 +101,42 @@ def job_quote() -> ResponseReturnValue:
             return jsonify(apijson.problems([shown(quote.no_price(found))])), 422
         case quote.Quote():
             return jsonify(costjson.quote(found))
+
+
+@bp.post("/forecast")
+@requires(Permission.SUBMIT_JOB)
+def job_forecast() -> ResponseReturnValue:
+    """When a submission of the same body would start; nothing is kept, Slurm is not asked."""
+    ask, have = apijson.ask(apijson.body(request)), deps()
+    template = have.catalogue.get(ask.template)
+    apijson.require_known(ask, template)
+    if template is None:
+        raise NotFound(f"template {ask.template}")
+    allowed = offers.offer(viewer(), begin=have.read)
+    judged = judge(ask, allowed, template.manifest)
+    found = starts(
+        ask,
+        judged.reading,
+        judged.problems,
+        offer=allowed,
+        manifest=template.manifest,
+        user=viewer().unix_user,
+        forecaster=have.forecaster,
+        read=have.read,
+        now=have.clock(),
+        k=have.settings.waits_k,
+    )
+    if found is None:
+        return jsonify(apijson.problems([shown(one) for one in judged.problems])), 422
+    return jsonify(startjson.starts(found))
+
+
+@bp.get("/jobs/<int:job_id>/forecast")
+@requires(Permission.USE_PORTAL)
+def waiting_forecast(job_id: int) -> ResponseReturnValue:
+    """The newest forecasts of a job that waits, and those that were kept."""
+    found = jobstart.build(jobview.build(job_id))
+    return jsonify(startjson.job(found))
 
 
 @bp.get("/submissions/<int:submission_id>")

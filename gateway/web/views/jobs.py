@@ -31,6 +31,7 @@ from gateway.web.views import (
     acting,
     arrayview,
     joblist,
+    jobstart,
     jobview,
     outputs,
     spotsaved,
@@ -72,6 +73,7 @@ def show(job_id: int) -> ResponseReturnValue:
         tasks=arrayview.build(page),
         saved=spotsaved.build(page.job),
         answer=whyview.build(page),
+        begins=jobstart.build(page),
         place=standingview.build(page, request.args.get("compare", "")),
     )
 
@@ -89,6 +91,7 @@ def state(job_id: int) -> ResponseReturnValue:
         tasks=arrayview.build(page),
         saved=spotsaved.build(page.job),
         answer=whyview.build(page),
+        begins=jobstart.build(page),
     )
 
 
