@@ -12,7 +12,14 @@ from typing import TypeVar
 
 from gateway.core.access import Viewer
 from gateway.core.wait_figures import UNKNOWN, Dimension, Figures, Question
-from gateway.core.wait_shapes import Distribution, HeatCell, Step, Survival, TimePoint
+from gateway.core.wait_shapes import (
+    CausesRow,
+    Distribution,
+    HeatCell,
+    Step,
+    Survival,
+    TimePoint,
+)
 from gateway.core.wait_sight import Counted, OfPeople, Shown, Sight, shown
 from gateway.history import blocks
 from gateway.services.waits import PastWaits, past_waits
@@ -97,6 +104,24 @@ class SeenWaits:
         cells = [] if asked is None else self._past.heat(asked)
         found = self._parts(cells)
         return Shown((*found.rows, *(cell for cell in cells if not cell.jobs)), found.hidden)
+
+    def causes(self, question: Question) -> CausesRow | None:
+        """Where all the waits went; None: they stand for too few people, or there are none."""
+        asked = self.sight.asked(question)
+        rows = [] if asked is None else self._past.causes(asked, None)
+        return self._seen(rows[0]) if rows else None
+
+    def causes_by(self, question: Question, dimension: Dimension) -> Shown[tuple[str, CausesRow]]:
+        """The same by one dimension."""
+        asked = self.sight.asked(question)
+        if asked is None:
+            return Shown(())
+        rows = [(row.key, row) for row in self._past.causes(asked, dimension)]
+
+        def together(keys: tuple[str, ...]) -> int:
+            return self._past.others(_among(asked, dimension, keys))
+
+        return shown(rows, self.sight, together)
 
     def options(self, question: Question) -> dict[Dimension, tuple[str, ...]]:
         """Values that filters propose: of groups and people only those that one may see singly."""

@@ -59,6 +59,7 @@ from gateway.web.views import (
     submissions,
     submit,
     usage,
+    wait_causes,
     waits,
 )
 
@@ -100,7 +101,7 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (spot, admin, admin_credit, admin_prices, admin_review, admin_months, policy):
         app.register_blueprint(module.bp)
-    for module in (admin_contribution, waits, usage):
+    for module in (admin_contribution, waits, wait_causes, usage):
         app.register_blueprint(module.bp)
     app.register_blueprint(forecast_record.bp)
     app.register_blueprint(api.bp)

@@ -11,7 +11,7 @@ from gateway.core.wait_figures import Dimension
 from gateway.core.wait_shapes import Step
 from gateway.web import apijson
 from gateway.web.access import requires
-from gateway.web.views import waits_frame, waittime
+from gateway.web.views import waitcauses, waits_frame, waittime
 from gateway.web.views.api import bp
 from gateway.web.views.waits import dimension_named
 from gateway.web.wait_filters import Asked
@@ -73,6 +73,22 @@ def waits_week() -> ResponseReturnValue:
         found = past.heat(asked.question)
     rows = [_figures(one) for one in sorted(found.rows, key=lambda one: one.hour)]
     return jsonify(_head(asked) | {"rows": rows, "hidden": found.hidden})
+
+
+@bp.get("/waits/causes")
+@requires(Permission.USE_PORTAL)
+def waits_causes() -> ResponseReturnValue:
+    """Seconds by cause; `by` as on the page."""
+    asked, text = _asked(), request.args.get("by", Dimension.GROUP.value)
+    if text not in waitcauses.BY:
+        raise apijson.BadFields({"by": "unknown_value"})
+    with waits_frame.seen() as past:
+        whole = past.causes(asked.question)
+        found = past.causes_by(asked.question, Dimension(text))
+    rows = [_figures(row) for _, row in found.rows]
+    return jsonify(
+        _head(asked) | {"by": text, "causes": _figures(whole), "rows": rows, "hidden": found.hidden}
+    )
 
 
 def _asked() -> Asked:

@@ -1,0 +1,93 @@
+"""Where our wait went: the page, its CSV, the API, and who sees what."""
+
+import csv
+import io
+from datetime import timedelta
+
+import pytest
+
+from gateway.core.wait_causes import Cause
+from gateway.core.wait_conclusion import Conclusion
+from gateway.services import keep_history
+from gateway.store import wait_reasons
+from gateway.store.models import Job
+from gateway.testing import builders as b
+from gateway.testing.portal import CLUSTER
+from gateway.web.wait_cause_texts import _LARGEST, _SENTENCES, CAUSE_MEANINGS, CAUSE_WORDS
+
+HOUR = 3600
+PEOPLE = ("nlp-1", "nlp-2", "nlp-lead", "vision-1")
+
+
+@pytest.fixture
+def lived(site, tmp_path):
+    """Twelve jobs of nlp wait 1 h for the group's limit and 3 h in a full partition; twelve of
+    biolab's one person wait for the group's limit alone."""
+
+    def waited(user, group, *told):
+        submit = site.broker.now - timedelta(days=5)
+        start, end = submit + timedelta(hours=4), submit + timedelta(hours=5)
+        times = {"submit_time": submit, "start_time": start, "end_time": end}
+        job = b.add_job(site.begin, state="COMPLETED", user=user, group=group, gpus=8, **times)
+        b.add_run(site.begin, job, start_time=start, end_time=end, elapsed_seconds=HOUR)
+        with site.begin() as session:
+            owner = session.get(Job, job).slurm_id
+            at = int(submit.timestamp())
+            looks = [wait_reasons.Look(owner, submit, at, at + after, why) for after, why in told]
+            wait_reasons.put(session, CLUSTER, looks)
+
+    for n in range(12):
+        waited(PEOPLE[n % 4], "nlp", (10, "AssocGrpGRES"), (HOUR, "Priority"))
+        waited("biolab-1", "biolab", (10, "AssocGrpGRES"))
+    for user in ("vision-2", "vision-3"):  # hidden with biolab, so that no sum tells of it
+        waited(user, "vision", (10, "Resources"))
+    keep_history.rebuild(
+        tmp_path / "history", begin=site.begin, read=site.begin, now=site.broker.now
+    )
+
+
+def test_a_persons_own_group_comes_first_with_its_sentence(site, lived):
+    page = site.signed_in("nlp-1").get("/waits/causes").text
+    assert "A larger limit would not have helped: 75 % of the wait was a full partition." in page
+    assert "biolab" not in page  # one other person alone
+
+
+def test_an_administrator_sees_each_group(site, lived):
+    page = site.signed_in("boss").get("/waits/causes").text
+    assert "A larger limit of the group would have helped: it was 100 % of the wait." in page
+    assert "biolab" in page
+    assert "Too few jobs to say: fewer than 10." in page
+
+
+def test_the_csv_sums_to_the_wait_to_the_second(site, lived):
+    rows = list(
+        csv.DictReader(io.StringIO(site.signed_in("boss").get("/waits/causes/causes.csv").text))
+    )
+    assert {row["group"]: row["jobs"] for row in rows} == {
+        "nlp": "12",
+        "biolab": "12",
+        "vision": "2",
+    }
+    for row in rows:
+        parts = [int(row[f"{cause.value}_s"]) for cause in Cause]
+        assert sum(parts) == int(row["wait_s"]) == int(row["jobs"]) * 4 * HOUR
+    nlp = next(row for row in rows if row["group"] == "nlp")
+    assert (nlp["group_limit_s"], nlp["priority_s"]) == (str(12 * HOUR), str(36 * HOUR))
+
+
+@pytest.mark.parametrize("by", ["partition", "gpu_class", "gpu_type", "qos", "nonsense"])
+def test_by_other_dimensions(site, lived, by):
+    page = site.signed_in("boss").get(f"/waits/causes?by={by}")
+    assert page.status_code == 200
+    assert "Limit of the group" in page.text
+
+
+def test_nothing_to_show(site):
+    page = site.signed_in("nlp-1").get("/waits/causes")
+    assert page.status_code == 200
+
+
+def test_every_cause_and_conclusion_has_its_words():
+    assert set(CAUSE_WORDS) == set(CAUSE_MEANINGS) == set(Cause)
+    said = set(Conclusion) - {Conclusion.TOO_FEW, Conclusion.NO_WAIT, Conclusion.MIXED}
+    assert set(_SENTENCES) == set(_LARGEST) == said
