@@ -1,12 +1,12 @@
 """A history file as plain text that can be read at several places at once."""
 
+import io
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from gateway.errors import GatewayError
 
@@ -39,26 +39,18 @@ def spool(given: str, folder: Path) -> Spooled:
     of what gzip packed, of text with bytes that are no UTF-8 (written as \\xNN), with NUL, or with
     both kinds of line ends. Raises UnreadableFile."""
     try:
-        with _opened(given) as raw:
-            packed = raw.peek(2)[:2] == GZIP  # type: ignore[attr-defined]  # a buffered reader
-            if given != STANDARD_INPUT and not packed and _is_plain(raw):
+        if given == STANDARD_INPUT:
+            stream = cast(io.RawIOBase, sys.stdin.buffer)
+            return _copied(io.BufferedReader(stream), folder / _GIVEN)
+        with Path(given).open("rb") as raw:
+            if raw.peek(2)[:2] != GZIP and _is_plain(raw):
                 # A link: DuckDB would take [ and * in a name for a pattern.
                 (folder / _GIVEN).symlink_to(Path(given).resolve())
                 return Spooled(folder / _GIVEN)
-        with _opened(given) as raw:
-            packed = raw.peek(2)[:2] == GZIP  # type: ignore[attr-defined]
-            return _copied(raw, packed, folder / _GIVEN)
+            raw.seek(0)
+            return _copied(raw, folder / _GIVEN)
     except OSError as error:
         raise UnreadableFile(f"{given}: {error}") from error
-
-
-@contextmanager
-def _opened(given: str) -> Iterator[BinaryIO]:
-    if given == STANDARD_INPUT:
-        yield sys.stdin.buffer
-        return
-    with Path(given).open("rb") as raw:
-        yield raw
 
 
 def _is_plain(raw: BinaryIO) -> bool:
@@ -91,8 +83,8 @@ def _whole(text: bytes) -> tuple[bytes, bytes]:
     return text[:end], text[end:]
 
 
-def _copied(raw: BinaryIO, packed: bool, path: Path) -> Spooled:
-    cut = None
+def _copied(raw: io.BufferedReader, path: Path) -> Spooled:
+    packed, cut = raw.peek(2)[:2] == GZIP, None
     rest = b""
     with path.open("wb") as copy:
         try:
