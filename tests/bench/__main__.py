@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import bench_contribution  # noqa: E402
+import bench_forecast  # noqa: E402
 import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
@@ -40,7 +41,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     only = parser.parse_args().only
     known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
-    known += ["watch", "training", "contribution", "what_if", "policy", "usage"]
+    known += ["watch", "training", "contribution", "what_if", "policy", "usage", "forecast"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
     rooted = [name for name in known if name.startswith(("live", "training", "contribution"))]
@@ -83,6 +84,9 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
     if "usage".startswith(only):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             yield from bench_usage.usage(Path(folder))
+    if "forecast".startswith(only):
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            yield from bench_forecast.forecast(Path(folder))
     if "training".startswith(only):
         yield from bench_training.training()
     if "contribution".startswith(only):
