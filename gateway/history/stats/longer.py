@@ -106,18 +106,40 @@ class Curve:
 
 
 def ranks(
+    started: "Sequence[Piece]", left: "Sequence[Piece]", n: "Numbers", percents: Sequence[int]
+) -> "Numbers":
+    """As Curve.ranks. `n`: how many of each key, and of all, started. Keys that nobody left have
+    ordinary percentiles, and are counted together."""
+    keys = len(n) - 1
+    found: Numbers = np.stack([-(-percent * n // 100) - 1 for percent in percents], axis=1)
+    some = np.unique(np.concatenate([np.zeros(0, np.int32), *(key for key, _ in left)]))
+    some = some[some < keys]
+    if not some.size:
+        return found
+    place = np.full(keys + 1, some.size, np.int32)
+    place[some], place[keys] = np.arange(some.size), some.size + 1
+    curves = _ranks(
+        [(place[key], seconds) for key, seconds in started],
+        [(place[key], seconds) for key, seconds in left],
+        some.size + 1,
+        percents,
+    )
+    found[some], found[keys] = curves[: some.size], curves[-1]
+    return found
+
+
+def _ranks(
     started: "Sequence[Piece]", left: "Sequence[Piece]", keys: int, percents: Sequence[int]
 ) -> "Numbers":
-    """As Curve.ranks, also where keys and times are so many that no table of both can be made."""
-    times = len(np.unique(np.concatenate([np.zeros(0), *(seconds for _, seconds in left)])))
+    """Also where keys and times are so many that no table of both can be made."""
+    times = np.unique(np.concatenate([seconds for _, seconds in left])).size
     if keys * times <= _LARGEST:
         return Curve(started, left, keys).ranks(percents)
-    whole = Curve(
-        [(key // keys, v) for key, v in started], [(key // keys, v) for key, v in left], 1
-    )
+    begun, gone = ([(key // keys, v) for key, v in pieces] for pieces in (started, left))
+    whole = Curve(begun, gone, 1)
     single = [
-        Curve([(begun * 0, begun)], [(gone * 0, gone)], 1).ranks(percents)[0]
-        for begun, gone in zip(_by_key(started, keys), _by_key(left, keys), strict=True)
+        Curve([(one * 0, one)], [(other * 0, other)], 1).ranks(percents)[0]
+        for one, other in zip(_by_key(started, keys), _by_key(left, keys), strict=True)
     ]
     return np.vstack((*single, whole.ranks(percents)[-1]))
 

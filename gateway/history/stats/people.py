@@ -14,6 +14,25 @@ if TYPE_CHECKING:
 _TABLE = 1 << 25  # cells up to which a table is quicker than sorting
 
 
+class _Set:
+    """Different numbers below `size`."""
+
+    def __init__(self, size: int) -> None:
+        self._table = np.zeros(size, bool) if size <= _TABLE else None
+        self._found: list[Numbers] = []
+
+    def add(self, numbers: "Numbers") -> None:
+        if self._table is None:
+            self._found.append(np.unique(numbers))
+        else:
+            self._table[numbers] = True
+
+    def all(self) -> "Numbers":
+        if self._table is None:
+            return np.unique(np.concatenate([np.zeros(0, np.int64), *self._found]))
+        return np.flatnonzero(self._table)
+
+
 class People:
     """Different users by key, and of all keys together (the last). `others`: without the asker's
     own rows, one that names nobody counting as a person."""
@@ -22,8 +41,7 @@ class People:
         self._question, self._keys = question, keys
         names = sorted({name for part in parts for name in part.texts["user"]} - {""})
         self._codes = {name: code for code, name in enumerate(names)}
-        self._seen: list[Numbers] = []
-        self._others: list[Numbers] = []
+        self._seen, self._others = _Set(keys * len(names)), _Set(keys * len(names))
         self._nameless = np.zeros((2, keys), np.int64)
 
     def add(
@@ -40,8 +58,8 @@ class People:
         row_user, row_other, inside = user[cell], other[cell], key < self._keys
         code = key * np.int64(len(self._codes)) + row_user
         named = inside & (row_user >= 0)
-        self._seen.append(self._distinct(code[named]))
-        self._others.append(self._distinct(code[named & row_other]))
+        self._seen.add(code[named])
+        self._others.add(code[named & row_other])
         nameless = inside & (row_user < 0) & row_other
         weights = None if count is None else count[nameless]
         found = np.bincount(key[nameless], weights, minlength=self._keys)
@@ -65,16 +83,8 @@ class People:
         found: Numbers = users[part.cells["user"]] | groups[part.cells["group"]]
         return found
 
-    def _distinct(self, codes: "Numbers") -> "Numbers":
-        size = self._keys * len(self._codes)
-        if codes.size < 1 << 16 or size > _TABLE:
-            return np.unique(codes)
-        table = np.zeros(size, bool)
-        table[codes] = True
-        return np.flatnonzero(table)
-
-    def _by_key(self, found: Sequence["Numbers"]) -> "Numbers":
-        codes = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+    def _by_key(self, found: "_Set") -> "Numbers":
+        codes = found.all()
         users = max(len(self._codes), 1)
         by_key = np.bincount(codes // users, minlength=self._keys)
         return np.append(by_key, np.unique(codes % users).size)

@@ -53,6 +53,14 @@ class Cells:
         return found
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Values with their keys; `sums`: by key, the last of all."""
+
+    pieces: "list[Piece]"
+    sums: "Numbers"
+
+
 class Selection:
     """A question's rows in all parts."""
 
@@ -74,33 +82,42 @@ class Selection:
 
         return [piece for piece in each(one, self.cells) if piece is not None]
 
-    def totals(
+    def measured(
         self,
         keys: Keys | TimeKeys,
         which: Callable[[Cells], "Numbers"],
-        value: Callable[[Rows], "Numbers"],
-    ) -> "Numbers":
-        """The sum of the values of each key, and of all together."""
+        values: "Callable[[Rows], Sequence[Numbers]]",
+        many: int,
+    ) -> "list[Measured]":
+        """Pieces of each of the `many` values of a row, and their sums, in one reading."""
         size = len(keys.names)
 
-        def one(cells: Cells) -> "Numbers":
+        def one(cells: Cells) -> "tuple[list[Piece], list[Numbers]] | None":
             found = chosen.rows(cells.part, self.question, which(cells))
             if found is None:
-                return np.zeros(size)
-            key, _, counts = entries(keys, found)
-            values = value(found) if counts is None else found.sums(value(found))
-            return np.bincount(key, values, minlength=size + 1)[:size]
+                return None
+            key, (short, _, counts) = keys.of(found), entries(keys, found)
+            each_value = values(found)
+            sums = [
+                np.bincount(short, v if counts is None else found.sums(v), minlength=size + 1)
+                for v in each_value
+            ]
+            return [(key, value) for value in each_value], sums
 
-        sums = sum(each(one, self.cells), np.zeros(size))
-        return np.append(sums, sums.sum())
+        found = [part for part in each(one, self.cells) if part is not None]
+        sums = sum((np.stack(part[1])[:, :size] for part in found), np.zeros((many, size)))
+        return [
+            Measured([part[0][n] for part in found], np.append(sums[n], sums[n].sum()))
+            for n in range(many)
+        ]
 
     def waits(self, keys: Keys | TimeKeys) -> "list[Piece]":
         """Of those that started."""
-        return self.pieces(keys, lambda cells: cells.waited, self.wait)
+        return self.pieces(keys, waited, self.wait)
 
     def runs(self, keys: Keys | TimeKeys) -> "list[Piece]":
         """Run times of runs that are over."""
-        return self.pieces(keys, lambda cells: cells.ended, lambda rows: rows.column("run"))
+        return self.pieces(keys, ended, run_time)
 
     def gave_up(self, keys: Keys | TimeKeys) -> "list[Piece]":
         """How long those waited that never started; who was never eligible did not."""
@@ -134,6 +151,26 @@ class Selection:
         eligible = found.column("eligible")
         known = (eligible > 0) & (eligible <= until)
         return np.where(known, between(eligible, until), -1)
+
+
+def waited(cells: Cells) -> "Numbers":
+    """Cells of rows of which the wait counts."""
+    return cells.waited
+
+
+def ended(cells: Cells) -> "Numbers":
+    """Cells of runs that are over."""
+    return cells.ended
+
+
+def again(cells: Cells) -> "Numbers":
+    """Cells of waits after a requeue."""
+    return cells.again
+
+
+def run_time(found: Rows) -> "Numbers":
+    """Seconds of runs that are over."""
+    return found.column("run")
 
 
 def deferral(found: Rows) -> "Numbers":

@@ -75,16 +75,6 @@ class Tally:
         before = np.where(found > 0, flat[found - 1], 0) - begins[:, None]
         return self._looked_up(found, places - before)
 
-    def sums(self) -> "Numbers":
-        """The sum of each key's numbers, and of all; of whole ones exact below 2^53."""
-        cells = self._keys + 1
-        found = sum(
-            each(lambda one: np.bincount(*_capped(one, cells), minlength=cells), self._pieces),
-            np.zeros(cells),
-        )
-        found[-1] = found[:-1].sum()
-        return found
-
     def _coded(self, piece: "Piece") -> "Numbers":
         key, value = piece
         code = self.buckets.of(value)
@@ -137,11 +127,6 @@ def _bincount(codes: "Numbers", cells: int) -> "Numbers":
     for first in range(0, len(codes), _STEP):
         found += np.bincount(codes[first : first + _STEP], minlength=cells)
     return found
-
-
-def _capped(piece: "Piece", cells: int) -> "Piece":
-    key, value = piece
-    return np.minimum(key, cells - 1), value
 
 
 def _sorted(codes: "Numbers", values: "Numbers") -> "Piece":

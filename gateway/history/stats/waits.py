@@ -12,7 +12,15 @@ from gateway.history.stats import longer
 from gateway.history.stats.chosen import TIMES, Keys, Rows, TimeKeys, is_ordered
 from gateway.history.stats.columns import Part
 from gateway.history.stats.counts import count, hours
-from gateway.history.stats.select import Cells, Selection, deferral, known
+from gateway.history.stats.select import (
+    Cells,
+    Selection,
+    again,
+    deferral,
+    ended,
+    run_time,
+    waited,
+)
 from gateway.history.stats.spread import Tally
 
 if TYPE_CHECKING:
@@ -104,18 +112,19 @@ def _answers(parts: Sequence[Part], question: Question, keys: Keys | TimeKeys) -
     selection, size = Selection(parts, question), len(keys.names)
     used = hours(selection, keys)
     counts = count(selection, keys, used)
-    waits, runs = selection.waits(keys), selection.runs(keys)
-    tally = Tally(waits, size)
+    waits, deferrals = selection.measured(
+        keys, waited, lambda rows: (selection.wait(rows), deferral(rows)), 2
+    )
+    (runs,) = selection.measured(keys, ended, lambda rows: (run_time(rows),), 1)
+    tally = Tally(waits.pieces, size)
     spread = {
-        "wait": _spreads(tally),
-        "run": _spreads(Tally(runs, size)),
-        "deferral": _of(selection.pieces(keys, lambda cells: cells.waited, deferral), size),
-        "requeue_wait": _of(
-            selection.pieces(keys, lambda cells: cells.again, selection.wait), size
-        ),
-        "gave_up": _of(selection.gave_up(keys), size),
+        "wait": _spreads(tally, waits.sums),
+        "run": _spreads(Tally(runs.pieces, size), runs.sums),
+        "deferral": _spreads(Tally(deferrals.pieces, size), deferrals.sums),
+        "requeue_wait": _of_few(selection.pieces(keys, again, selection.wait), size),
+        "gave_up": _of_few(selection.gave_up(keys), size),
     }
-    censored = _censored(selection, keys, tally, waits)
+    censored = _censored(selection, keys, tally, waits.pieces)
     ratios = _ratios(selection, keys)
     return [
         Figures(
@@ -143,13 +152,17 @@ def _answers(parts: Sequence[Part], question: Question, keys: Keys | TimeKeys) -
     ]
 
 
-def _of(pieces: "Sequence[Piece]", size: int) -> list[Spread]:
+def _of_few(pieces: "Sequence[Piece]", size: int) -> list[Spread]:
     if not any(len(values) for _, values in pieces):
         return [Spread()] * (size + 1)
-    return _spreads(Tally(pieces, size))
+    sums = np.zeros(size + 1)
+    for key, values in pieces:
+        sums += np.bincount(key, values, minlength=size + 1)
+    sums[-1] = sums[:-1].sum()
+    return _spreads(Tally(pieces, size), sums)
 
 
-def _spreads(tally: Tally) -> list[Spread]:
+def _spreads(tally: Tally, sums: "Numbers") -> list[Spread]:
     n = tally.n
     places = [percent * (n - 1) for percent in _PERCENTS]
     ranks = [
@@ -162,7 +175,7 @@ def _spreads(tally: Tally) -> list[Spread]:
     low, high, disc, most = found[:, :4], found[:, 4:8], found[:, 8:12], found[:, 12]
     part = np.stack([place % 100 for place in places], axis=1) / 100
     between = low + (high - low) * part
-    columns = (n, tally.sums(), between, disc, most, tally.zeros)
+    columns = (n, sums, between, disc, most, tally.zeros)
     return [_spread(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
@@ -178,7 +191,7 @@ def _censored(
     selection: Selection, keys: Keys | TimeKeys, tally: Tally, waits: "Sequence[Piece]"
 ) -> list[Censored]:
     left = [*selection.gave_up(keys), *selection.waiting(keys)]
-    ranks = longer.ranks(waits, left, len(keys.names), _CENSORED)
+    ranks = longer.ranks(waits, left, tally.n, _CENSORED)
     found = tally.at(ranks)
     return [
         Censored(*(int(v) if rank >= 0 else None for v, rank in zip(values, row, strict=True)))
@@ -190,28 +203,30 @@ def _ratios(selection: Selection, keys: Keys | TimeKeys) -> list[tuple[float | N
     """Of those that have both: sum over sum, and mean and median where the run is not 0."""
     size = len(keys.names)
 
-    def both(cells: Cells) -> "Numbers":
-        return cells.waited & cells.ended
+    def three(found: Rows) -> "tuple[Numbers, Numbers, Numbers]":
+        wait, run = selection.wait(found), found.column("run")
+        ratio: Numbers = wait / np.maximum(run, 1)
+        if not run.all():
+            ratio[run == 0] = 0
+        return wait, run, ratio
 
-    def ratio(found: Rows) -> "Numbers":
-        run = found.column("run")
-        wait = selection.wait(found).astype(np.float64)
-        wait /= np.maximum(run, 1)
-        return wait if run.all() else np.where(run > 0, wait, -1)
-
-    sums = [
-        selection.totals(keys, both, selection.wait),
-        selection.totals(keys, both, lambda found: found.column("run")),
+    wait, run, ratio = selection.measured(keys, _both, three, 3)
+    some = [
+        (key, value) if one[1].all() else (key[one[1] > 0], value[one[1] > 0])
+        for (key, value), one in zip(ratio.pieces, run.pieces, strict=True)
     ]
-    ratios = known(selection.pieces(keys, both, ratio))
-    tally = Tally(ratios, size, whole=False)
-    n, total = tally.n, tally.sums()
+    tally = Tally(some, size, whole=False)
+    n = tally.n
     middle = tally.at(np.stack(((n - 1) // 2, n // 2), axis=1)).mean(axis=1)
     return [
         (
-            float(sums[0][k] / sums[1][k]) if sums[1][k] else None,
-            float(total[k] / n[k]) if n[k] else None,
+            float(wait.sums[k] / run.sums[k]) if run.sums[k] else None,
+            float(ratio.sums[k] / n[k]) if n[k] else None,
             float(middle[k]) if n[k] else None,
         )
         for k in range(size + 1)
     ]
+
+
+def _both(cells: Cells) -> "Numbers":
+    return cells.waited & cells.ended
