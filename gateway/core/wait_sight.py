@@ -42,11 +42,12 @@ class Sight:
     all: bool
     user: str
     groups: tuple[str, ...]  # whose jobs one sees singly, beside one's own
+    member: tuple[str, ...] = ()  # groups whose names one knows
 
     @classmethod
     def of(cls, viewer: Viewer, least: int) -> "Sight":
         sees_all = viewer.may(Permission.SEE_ALL_JOBS)
-        return cls(least, sees_all, viewer.unix_user, viewer.leads)
+        return cls(least, sees_all, viewer.unix_user, viewer.leads, viewer.groups)
 
     def sees(self, figure: OfPeople) -> bool:
         """Of nobody else, or of enough people."""

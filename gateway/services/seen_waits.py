@@ -29,7 +29,6 @@ from gateway.store.uow import Transaction
 P = TypeVar("P", bound=OfPeople)
 C = TypeVar("C", bound=Counted)
 Row = tuple[str, Figures]
-_OPEN = frozenset({Dimension.GROUP, Dimension.USER})  # whose names alone tell of people
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +122,16 @@ class SeenWaits:
 
         return shown(rows, self.sight, together)
 
-    def options(self, question: Question) -> dict[Dimension, tuple[str, ...]]:
-        """Values that filters propose: of groups and people only those that one may see singly."""
-        asked = replace(question, own_user=self.sight.user, own_groups=self.sight.groups)
+    def proposals(self, dimensions: Iterable[Dimension]) -> dict[Dimension, tuple[str, ...]]:
+        """Values that filters propose: of groups and people only those that one may know of."""
+        own = {Dimension.GROUP: self.sight.member, Dimension.USER: (self.sight.user,)}
         return {
             dimension: tuple(
-                choice.value
-                for choice in choices
-                if self.sight.sees(choice) or dimension not in _OPEN
+                own[dimension]
+                if dimension in own and not self.sight.all
+                else self._past.names(dimension)
             )
-            for dimension, choices in self._past.options(asked).items()
+            for dimension in dimensions
         }
 
     def _rows(self, asked: Question, dimension: Dimension, rows: Iterable[Row]) -> Shown[Row]:

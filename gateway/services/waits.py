@@ -101,6 +101,12 @@ class PastWaits:
 
         return span.span(self._parts, question)
 
+    def names(self, dimension: Dimension) -> list[str]:
+        """Every value that the dimension has, in order, perhaps `unknown`; nothing is counted."""
+        from gateway.history.stats.chosen import Keys  # noqa: PLC0415
+
+        return Keys(self._parts, dimension).names
+
     def options(self, question: Question) -> dict[Dimension, list[Choice]]:
         """What filters can choose, the commonest first. Of the question only the period and whose
         rows are one's own count."""

@@ -7,14 +7,13 @@ from typing import Any
 
 from flask import Response, current_app, request, url_for
 
-from gateway.core.wait_figures import UNKNOWN
 from gateway.services.seen_waits import SeenWaits, Standing, seen_waits, standing
 from gateway.web import wait_filters
 from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
-from gateway.web.wait_filters import Asked, FilterView
+from gateway.web.wait_filters import FILTERS, Asked, FilterView
 
 # A tab is there when its page is. False: a page without these filters.
 _TABS: tuple[tuple[str, Lazy, bool], ...] = (
@@ -27,7 +26,7 @@ _TABS: tuple[tuple[str, Lazy, bool], ...] = (
     ("forecast_record.index", _l("Forecast record"), False),
     ("usage.index", _l("Usage"), True),
 )
-_MOST_PROPOSED = 200  # values of one filter, the commonest; others can be typed
+_MOST_PROPOSED = 200  # values of one filter; others can be typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,8 @@ def frame(
 ) -> Frame:
     """The frame of the page that is asked for. `keep` and `place` as in wait_filters.view."""
     have, endpoint = deps(), request.endpoint or ""
-    known = {
-        dimension: tuple(value or UNKNOWN for value in values[:_MOST_PROPOSED])
-        for dimension, values in past.options(asked.question).items()
-    }
+    wanted = (one for one, closed in FILTERS.items() if closed is None)
+    known = {one: names[:_MOST_PROPOSED] for one, names in past.proposals(wanted).items()}
     with have.read() as session:
         how_far = standing(have.settings.home / "history", session)
     everything = {"period": "all", "from": None, "to": None}
