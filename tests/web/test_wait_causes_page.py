@@ -14,6 +14,7 @@ from gateway.store.models import Job
 from gateway.testing import builders as b
 from gateway.testing.portal import CLUSTER
 from gateway.web.wait_cause_texts import _LARGEST, _SENTENCES, CAUSE_MEANINGS, CAUSE_WORDS
+from tests.web.test_api import _caller
 
 HOUR = 3600
 PEOPLE = ("nlp-1", "nlp-2", "nlp-lead", "vision-1")
@@ -91,3 +92,37 @@ def test_every_cause_and_conclusion_has_its_words():
     assert set(CAUSE_WORDS) == set(CAUSE_MEANINGS) == set(Cause)
     said = set(Conclusion) - {Conclusion.TOO_FEW, Conclusion.NO_WAIT, Conclusion.MIXED}
     assert set(_SENTENCES) == set(_LARGEST) == said
+
+
+def test_a_jobs_page_says_where_its_wait_went(site):
+    submit = site.broker.now - timedelta(hours=2)
+    job = b.add_job(
+        site.begin, user="nlp-1", submit_time=submit, eligible_time=submit, reason="Resources"
+    )
+    browser = site.signed_in("nlp-1")
+    assert "Where its wait went" not in browser.get(f"/jobs/{job}").text
+    at = int(submit.timestamp())
+    with site.begin() as session:
+        owner = session.get(Job, job).slurm_id
+        looks = [
+            wait_reasons.Look(owner, submit, at, at + 10, "QOSMaxGRESPerUser"),
+            wait_reasons.Look(owner, submit, at, at + 1800, "Resources"),
+        ]
+        wait_reasons.put(session, CLUSTER, looks)
+    page = browser.get(f"/jobs/{job}").text
+    assert "Nothing free 1 h 30 min (75 %)" in page
+    assert "Limit per person 30 min (25 %)" in page
+    assert "(75 %)" in browser.get(f"/jobs/{job}/state").text
+
+
+def test_the_api_has_seconds_by_cause(site, lived):
+    boss = _caller(site, "boss")
+    found = boss.get("/waits/causes?by=group").get_json()
+    (nlp,) = [row for row in found["rows"] if row["key"] == "nlp"]
+    assert nlp["seconds"]["priority"] == 36 * HOUR
+    assert sum(found["causes"]["seconds"].values()) == 26 * 4 * HOUR
+    assert found["hidden"] == 0
+    assert "others" not in nlp
+    assert boss.get("/waits/causes?by=user").status_code == 422
+    seen = _caller(site, "nlp-1").get("/waits/causes?by=group").get_json()
+    assert ([row["key"] for row in seen["rows"]], seen["hidden"]) == (["nlp"], 2)

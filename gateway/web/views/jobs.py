@@ -30,6 +30,7 @@ from gateway.web.messages import error_sentence
 from gateway.web.views import (
     acting,
     arrayview,
+    jobcauses,
     joblist,
     jobstart,
     jobview,
@@ -74,6 +75,7 @@ def show(job_id: int) -> ResponseReturnValue:
         saved=spotsaved.build(page.job),
         answer=whyview.build(page),
         begins=jobstart.build(page),
+        causes=jobcauses.build(page),
         place=standingview.build(page, request.args.get("compare", "")),
     )
 
@@ -92,6 +94,7 @@ def state(job_id: int) -> ResponseReturnValue:
         saved=spotsaved.build(page.job),
         answer=whyview.build(page),
         begins=jobstart.build(page),
+        causes=jobcauses.build(page),
     )
 
 
