@@ -43,6 +43,7 @@ from gateway.testing import builders as b
 from gateway.testing.contribution_samples import fill_contribution
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
+from gateway.testing.forecast_samples import fill_forecasts
 from gateway.testing.money_samples import fill_money
 from gateway.testing.spot_samples import fill_spot
 from gateway.testing.training_samples import RUN, Trainer, fill_training
@@ -87,6 +88,7 @@ def _build(port: int) -> Callable[..., Any]:
     fill_money(begin, now=broker.now)
     fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
+    fill_forecasts(begin, now=broker.now, cluster="before")
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)
     world.trainer = _training(begin, broker)
     threading.Thread(target=world.run, daemon=True).start()
