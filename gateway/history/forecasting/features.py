@@ -87,12 +87,16 @@ class Queue:
         """A row a question, a column a name of NAMES."""
         import numpy as np  # noqa: PLC0415
 
-        columns = _own(asked)
+        features = np.empty((len(asked.asked), len(NAMES)), dtype=np.float32)
+        features[:, : len(_OWN)] = np.column_stack(_own(asked))
+        place = len(_OWN)
         for key, scope, last in zip(
             _keys(asked, self.rows), self.scopes, _SCOPES.values(), strict=True
         ):
-            columns += _counted(scope, key, asked.asked, last)
-        return np.column_stack(columns).astype(np.float32)
+            for column in _counted(scope, key, asked.asked, last):
+                features[:, place] = column
+                place += 1
+        return features
 
 
 def _keys(asked: Questions, rows: Rows) -> "list[Numbers]":
