@@ -37,7 +37,7 @@ needs_package git git
 needs_package python3 python3
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 needs_package npm npm
-/sbin/ldconfig -p | grep -q 'libgomp\.so\.1' || missing+=(libgomp1) # LightGBM's wheel needs it
+/sbin/ldconfig -p | grep 'libgomp\.so\.1' >/dev/null || missing+=(libgomp1) # LightGBM's wheel needs it
 if [ "${1:-}" != --run ]; then
     needs_package chromium chromium
     needs_package shellcheck shellcheck
