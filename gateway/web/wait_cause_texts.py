@@ -19,7 +19,7 @@ CAUSE_WORDS: dict[Cause, Lazy] = {
 }
 CAUSE_MEANINGS: dict[Cause, Lazy] = {
     Cause.DEFERRAL: _l("Before the job could have started: a dependency, a hold, a begin time."),
-    Cause.ARRAY_THROTTLE: _l("The array's own limit of tasks at once, as in %5."),
+    Cause.ARRAY_THROTTLE: _l("The array's own limit of tasks at once."),
     Cause.USER_LIMIT: _l("What one person may hold at once in the QoS was taken."),
     Cause.GROUP_LIMIT: _l("What the group may hold was taken, or its credit was used up."),
     Cause.QOS_LIMIT: _l("What all jobs of the QoS together, or one of them, may hold."),

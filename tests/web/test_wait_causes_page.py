@@ -123,6 +123,6 @@ def test_the_api_has_seconds_by_cause(site, lived):
     assert sum(found["causes"]["seconds"].values()) == 26 * 4 * HOUR
     assert found["hidden"] == 0
     assert "others" not in nlp
-    assert boss.get("/waits/causes?by=user").status_code == 422
+    assert boss.get("/waits/causes?by=user").status_code == 400
     seen = _caller(site, "nlp-1").get("/waits/causes?by=group").get_json()
     assert ([row["key"] for row in seen["rows"]], seen["hidden"]) == (["nlp"], 2)
