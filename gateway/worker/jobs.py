@@ -34,6 +34,7 @@ from gateway.services import (
     policy_drift,
     poll,
     review,
+    waits,
 )
 from gateway.services import enforce as enforcing
 from gateway.services import ingest as accounting
@@ -288,6 +289,7 @@ def history(context: Context) -> None:
     )
     if kept.rebuilt:
         log.info("history_rebuilt", blocks=kept.made)
+    waits.prepare(context.history)
 
 
 def forecasts(context: Context) -> None:
