@@ -18,6 +18,7 @@ from gateway.store.uow import Begin
 MOST = 100_000  # the newest of a period: more would keep the page waiting
 LIKE_WINDOW = timedelta(days=90)
 KEPT = timedelta(days=180)
+_OURS_FIRST = (ForecastSource.HISTORY, ForecastSource.SLURM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def record(asked: Asked, *, sight: Sight, read: Begin, now: datetime) -> Record:
     with read() as session:
         rows = reads.record(session, asked, user=sight.user, groups=sight.groups, most=MOST + 1)
     cut, rows = len(rows) > MOST, rows[:MOST]
-    by_source = {source: [one for one in rows if one.source is source] for source in ForecastSource}
+    by_source = {source: [one for one in rows if one.source is source] for source in _OURS_FIRST}
     all_bins = {source: rules.bins(part) for source, part in by_source.items()}
     bins = {
         source: tuple(one for one in part if sight.sees(one)) for source, part in all_bins.items()

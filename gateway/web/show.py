@@ -134,14 +134,15 @@ def plain_block(text: str) -> str:
 
 
 def moment(at: datetime | None, style: str = "short") -> Markup | str:
-    """A time in the reader's zone; the absolute time is in its title and in `datetime`."""
+    """A time in the reader's zone; the absolute time is in its title and in `datetime`. `style`
+    is short, full, or minute: of an estimate, which knows no seconds."""
     if at is None:
         return ""
     here, today = _here(at)
     if style == "full":
         shown = here.strftime("%Y-%m-%d %H:%M:%S")
     elif here.date() == today:
-        shown = here.strftime("%H:%M:%S")
+        shown = here.strftime("%H:%M" if style == "minute" else "%H:%M:%S")
     elif here.year == today.year:
         shown = format_datetime(at, gettext("MMM d, HH:mm"))
     else:
