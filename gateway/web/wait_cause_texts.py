@@ -14,7 +14,7 @@ CAUSE_WORDS: dict[Cause, Lazy] = {
     Cause.PRIORITY: _l("Behind others"),
     Cause.NO_GPUS: _l("Nothing free"),
     Cause.NODES_DOWN: _l("Nodes down or drained"),
-    Cause.RESERVATION: _l("Reservation or maintenance"),
+    Cause.RESERVATION: _l("Reserved, maintenance"),
     Cause.UNKNOWN: _l("Unknown"),
 }
 CAUSE_MEANINGS: dict[Cause, Lazy] = {
