@@ -136,7 +136,9 @@ def tres_gpus(text: str, gpu_ids: Sequence[int]) -> str:
         f"CASE WHEN {text} IS NULL OR NOT contains({text}, '=') THEN NULL"
         f" WHEN contains({text}, 'gres/gpu')"
         f" THEN coalesce({tres_count(text, 'gres/gpu')}, {typed}, 0)"
-        f" ELSE coalesce(list_max({numbered}), 0) END"
+        # Numbers stand for all resources of a text or for none.
+        f" WHEN left({text}, 1) BETWEEN '0' AND '9' THEN coalesce(list_max({numbered}), 0)"
+        " ELSE 0 END"
     )
 
 
