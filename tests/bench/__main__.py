@@ -14,6 +14,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import bench_contribution  # noqa: E402
 import bench_forecast  # noqa: E402
+import bench_import  # noqa: E402
 import bench_ingest  # noqa: E402
 import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
@@ -21,8 +22,9 @@ import bench_plan  # noqa: E402
 import bench_policy  # noqa: E402
 import bench_settle  # noqa: E402
 import bench_training  # noqa: E402
-import bench_watch  # noqa: E402
 import bench_usage  # noqa: E402
+import bench_waits  # noqa: E402
+import bench_watch  # noqa: E402
 import bench_what_if  # noqa: E402
 
 from contrib.demo.portal import Portal  # noqa: E402
@@ -35,6 +37,22 @@ LIVE = {
     "memory": bench_live.memory,
 }
 
+# Each in a folder of its own.
+MEASURES = (
+    ("pages", bench_pages.pages),
+    ("planner", bench_plan.plans),
+    ("planner", bench_plan.scripts),
+    ("policy", bench_policy.policy_pages),
+    ("settle", bench_settle.settlement),
+    ("ingest", bench_ingest.ingest),
+    ("import", bench_import.imports),
+    ("watch", bench_watch.telemetry),
+    ("what_if", bench_what_if.what_if),
+    ("usage", bench_usage.usage),
+    ("forecast", bench_forecast.forecast),
+    ("waits", bench_waits.waits),
+)
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -42,6 +60,7 @@ def main() -> int:
     only = parser.parse_args().only
     known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
     known += ["watch", "training", "contribution", "what_if", "policy", "usage", "forecast"]
+    known += ["import", "waits"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
     rooted = [name for name in known if name.startswith(("live", "training", "contribution"))]
@@ -59,34 +78,10 @@ def _lines(only: str) -> Iterator[dict[str, object]]:
     live = {name: measure for name, measure in LIVE.items() if f"live/{name}".startswith(only)}
     if live:
         yield from _on_a_portal(live)
-    if "pages".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_pages.pages(Path(folder))
-    if "planner".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_plan.plans(Path(folder))
-            yield from bench_plan.scripts(Path(folder))
-    if "policy".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_policy.policy_pages(Path(folder))
-    if "settle".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_settle.settlement(Path(folder))
-    if "ingest".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_ingest.ingest(Path(folder))
-    if "watch".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_watch.telemetry(Path(folder))
-    if "what_if".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_what_if.what_if(Path(folder))
-    if "usage".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_usage.usage(Path(folder))
-    if "forecast".startswith(only):
-        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            yield from bench_forecast.forecast(Path(folder))
+    for name, measure in MEASURES:
+        if name.startswith(only):
+            with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+                yield from measure(Path(folder))
     if "training".startswith(only):
         yield from bench_training.training()
     if "contribution".startswith(only):
