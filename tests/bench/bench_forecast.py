@@ -68,10 +68,10 @@ def _record() -> dict[str, object]:
 def _cost(folder: Path) -> dict[str, object]:
     rows = _repeated(_trace(), ROWS)
     now = datetime.fromtimestamp(int(rows.asked[-1]), UTC)
-    first, nightly = _trained(rows, now), 0.0
-    started = time.perf_counter()
+    first = _trained(rows, now)
+    started, used = time.perf_counter(), time.process_time()
     model = train(rows, now=now, before=first)
-    nightly = time.perf_counter() - started
+    took_s, nightly = time.perf_counter() - started, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     model.save(folder)
     Moment.at(Queue.of(rows), seconds(now)).save(folder / "queue.npz")
@@ -79,12 +79,13 @@ def _cost(folder: Path) -> dict[str, object]:
     return {
         "bench": "forecast/cost",
         "rows": len(rows),
-        "nightly_fit_s": round(nightly, 1),
+        "nightly_fit_s": round(took_s, 1),
+        "nightly_fit_processor_s": round(nightly, 1),
         "peak_mb": peak,
         "model_kb": (folder / "model.npz").stat().st_size // 1024,
         "four_shapes_median_ms": round(1000 * statistics.median(took), 2),
         "four_shapes_p95_ms": round(1000 * statistics.quantiles(took, n=20)[-1], 2),
-        "goal": f"{GOAL_FIT_SECONDS:.0f} s, {GOAL_MB} MB, {GOAL_ASK_MS:.0f} ms",
+        "goal": f"{GOAL_FIT_SECONDS:.0f} s of one core, {GOAL_MB} MB, {GOAL_ASK_MS:.0f} ms",
         "met": nightly <= GOAL_FIT_SECONDS
         and peak <= GOAL_MB
         and statistics.quantiles(took, n=20)[-1] <= GOAL_ASK_MS / 1000,
