@@ -144,7 +144,9 @@ def _tiles(now: Figures, before: Figures | None) -> Iterator[Tile]:
         gettext("Left the queue before they ran: cancelled, or past a deadline."),
         number(now.never_started),
         then(number(before.never_started).text if before else None),
-        gettext("gave up after %(time)s", time=duration(now.gave_up.median_s) or "–"),
+        gettext("gave up after %(time)s", time=duration(now.gave_up.median_s))
+        if now.gave_up.n
+        else "",
     )
     yield Tile(
         "waiting",
