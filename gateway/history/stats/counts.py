@@ -121,7 +121,7 @@ def _is_near(cells: Cells, question: Question) -> bool:
 
 def _seconds(found: Rows, question: Question, *, clipped: bool) -> "Numbers":
     """Run time; until now where it goes on; the part that lies in the period where `clipped`."""
-    run = found.column("run").astype(np.int64)
+    run = found.column("run").astype(np.float64)
     first, last = found.part.started_to_ended
     now = int(question.now.timestamp())
     since = question.since.timestamp() if question.since and clipped else 0
@@ -129,11 +129,22 @@ def _seconds(found: Rows, question: Question, *, clipped: bool) -> "Numbers":
     goes_on = last > now
     if since <= first and last <= until and not goes_on:
         return run
-    start, end = found.column("start").astype(np.int64), found.column("end").astype(np.int64)
-    open_ended = end == 0
-    end = np.where(open_ended, max(now, 0), end)
-    run = np.where(open_ended, np.maximum(end - start, 0), run)
-    inside = np.minimum(end, until) - np.maximum(start, since)
-    whole = np.maximum(end - start, 1)
-    share = np.clip(inside, 0, whole)
-    return np.where(share == end - start, run, run * share / whole)
+    start, end = found.column("start"), found.column("end")
+    over = np.flatnonzero((start < since) | (end > until) | (end == 0))
+    if over.size:
+        run[over] = _inside(start[over], end[over], run[over], (since, until, now))
+    return run
+
+
+def _inside(
+    start: "Numbers", end: "Numbers", run: "Numbers", bounds: tuple[float, float, int]
+) -> "Numbers":
+    """The part of each run time between `since` and `until`, as its part of start to end."""
+    since, until, now = bounds
+    start, ended = start.astype(np.float64), end > 0
+    end = np.where(ended, end, now).astype(np.float64)
+    whole = np.maximum(end - start, 0)
+    run = np.where(ended, run, whole)
+    inside = np.clip(np.minimum(end, until) - np.maximum(start, since), 0, whole)
+    found: Numbers = np.where(inside == whole, run, run * inside / np.maximum(whole, 1))
+    return found

@@ -14,6 +14,7 @@ from gateway.history.stats.columns import Part
 from gateway.history.stats.counts import count, hours
 from gateway.history.stats.select import (
     Cells,
+    Measured,
     Selection,
     again,
     deferral,
@@ -125,7 +126,7 @@ def _answers(parts: Sequence[Part], question: Question, keys: Keys | TimeKeys) -
         "gave_up": _of_few(selection.gave_up(keys), size),
     }
     censored = _censored(selection, keys, tally, waits.pieces)
-    ratios = _ratios(selection, keys)
+    ratios = _ratios(selection, keys, waits)
     return [
         Figures(
             jobs=int(counts.started[k] + counts.never[k] + counts.waiting[k]),
@@ -199,21 +200,26 @@ def _censored(
     ]
 
 
-def _ratios(selection: Selection, keys: Keys | TimeKeys) -> list[tuple[float | None, ...]]:
+def _ratios(
+    selection: Selection, keys: Keys | TimeKeys, waits: Measured
+) -> list[tuple[float | None, ...]]:
     """Of those that have both: sum over sum, and mean and median where the run is not 0."""
     size = len(keys.names)
 
-    def three(found: Rows) -> "tuple[Numbers, Numbers, Numbers]":
+    def ratio(found: Rows) -> "tuple[Numbers, Numbers]":
         wait, run = selection.wait(found), found.column("run")
         ratio: Numbers = wait / np.maximum(run, 1)
         if not run.all():
             ratio[run == 0] = 0
-        return wait, run, ratio
+        return ratio, run
 
-    wait, run, ratio = selection.measured(keys, _both, three, 3)
+    ratios, run = selection.measured(keys, _both, ratio, 2)
+    wait = waits
+    if not all(np.array_equal(cells.waited, cells.ended) for cells in selection.cells):
+        (wait,) = selection.measured(keys, _both, lambda rows: (selection.wait(rows),), 1)
     some = [
         (key, value) if one[1].all() else (key[one[1] > 0], value[one[1] > 0])
-        for (key, value), one in zip(ratio.pieces, run.pieces, strict=True)
+        for (key, value), one in zip(ratios.pieces, run.pieces, strict=True)
     ]
     tally = Tally(some, size, whole=False)
     n = tally.n
@@ -221,7 +227,7 @@ def _ratios(selection: Selection, keys: Keys | TimeKeys) -> list[tuple[float | N
     return [
         (
             float(wait.sums[k] / run.sums[k]) if run.sums[k] else None,
-            float(ratio.sums[k] / n[k]) if n[k] else None,
+            float(ratios.sums[k] / n[k]) if n[k] else None,
             float(middle[k]) if n[k] else None,
         )
         for k in range(size + 1)
