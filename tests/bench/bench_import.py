@@ -86,7 +86,12 @@ def imports(folder: Path, *, rows: int = ROWS) -> Iterator[dict[str, object]]:
 
 
 def _make(file: Path, rows: int) -> tuple[int, int]:
-    with duckdb.connect(config={"threads": 2, "memory_limit": "1GB"}) as connection:
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 2,
+        "memory_limit": "1GB",
+        "preserve_insertion_order": False,
+    }
+    with duckdb.connect(config=config) as connection:
         made = _MADE.format(file=str(file).replace("'", "''"))
         given = {"graham": str(GRAHAM), "phillips": str(PHILLIPS), "rows": rows}
         connection.execute(made, given | {"turns": rows // 171_584 + 1})
