@@ -11,7 +11,7 @@ from gateway.core.wait_shapes import Choice, Overview
 from gateway.history.stats import longer
 from gateway.history.stats.chosen import TIMES, Keys, Rows, TimeKeys, is_ordered
 from gateway.history.stats.columns import Part
-from gateway.history.stats.counts import count, hours
+from gateway.history.stats.counts import Counts, Hours, count, hours
 from gateway.history.stats.select import (
     Cells,
     Measured,
@@ -128,29 +128,38 @@ def _answers(parts: Sequence[Part], question: Question, keys: Keys | TimeKeys) -
     censored = _censored(selection, keys, tally, waits.pieces)
     ratios = _ratios(selection, keys, waits)
     return [
-        Figures(
-            jobs=int(counts.started[k] + counts.never[k] + counts.waiting[k]),
-            started=int(counts.started[k]),
-            never_started=int(counts.never[k]),
-            waiting=int(counts.waiting[k]),
-            throttled=int(counts.throttled[k]),
-            gpu_jobs=int(counts.gpu_jobs[k]),
-            people=int(counts.people[k]),
-            others=int(counts.others[k]),
+        replace(
+            _counted(counts, used, k),
             wait=spread["wait"][k],
             run=spread["run"][k],
             deferral=spread["deferral"][k],
             requeue_wait=spread["requeue_wait"][k],
             gave_up=spread["gave_up"][k],
             censored=censored[k],
-            gpu_hours=float(used.gpu_seconds[k] / 3600),
-            cpu_hours=float(used.cpu_seconds[k] / 3600),
             ratio_of_sums=ratios[k][0],
             ratio_mean=ratios[k][1],
             ratio_median=ratios[k][2],
         )
         for k in range(size + 1)
     ]
+
+
+def _counted(counts: Counts, used: Hours, place: int) -> Figures:
+    started, never, waiting = (
+        int(of_keys[place]) for of_keys in (counts.started, counts.never, counts.waiting)
+    )
+    return Figures(
+        jobs=started + never + waiting,
+        started=started,
+        never_started=never,
+        waiting=waiting,
+        throttled=int(counts.throttled[place]),
+        gpu_jobs=int(counts.gpu_jobs[place]),
+        people=int(counts.people[place]),
+        others=int(counts.others[place]),
+        gpu_hours=float(used.gpu_seconds[place] / 3600),
+        cpu_hours=float(used.cpu_seconds[place] / 3600),
+    )
 
 
 def _of_few(pieces: "Sequence[Piece]", size: int) -> list[Spread]:
