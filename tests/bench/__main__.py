@@ -21,6 +21,7 @@ import bench_pages  # noqa: E402
 import bench_plan  # noqa: E402
 import bench_policy  # noqa: E402
 import bench_settle  # noqa: E402
+import bench_start_form  # noqa: E402
 import bench_training  # noqa: E402
 import bench_usage  # noqa: E402
 import bench_waits  # noqa: E402
@@ -50,6 +51,7 @@ MEASURES = (
     ("what_if", bench_what_if.what_if),
     ("usage", bench_usage.usage),
     ("forecast", bench_forecast.forecast),
+    ("forecast", bench_start_form.start_form),
     ("waits", bench_waits.waits),
 )
 

@@ -15,7 +15,7 @@ from gateway.store.forecasts import Newest
 from gateway.store.models import Job, table_of
 
 _TOLD, _NOW, _JOB = table_of(StartForecast), table_of(ForecastNow), table_of(Job)
-_NEWEST = 1000  # forecasts that tell how good one like them will be
+_NEWEST = 300  # forecasts that tell how good one like them will be
 SUBMIT, WAITING = "submit", "waiting"
 
 
