@@ -35,6 +35,8 @@ NOT_IN_MENU = {
     "credit.campaigns",
     "credit.groups",
     "credit.packages",
+    "forecast_record.csv",
+    "forecast_record.index",
     "months.differences_csv",
     "months.index",
     "months.show",
