@@ -1,7 +1,7 @@
 """What one asks of past waits, and what is answered. Definitions: docs/engineering/waits.md."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -65,6 +65,13 @@ class Question:
     zone: str = "UTC"
     own_user: str | None = None
     own_groups: tuple[str, ...] = ()
+
+    @property
+    def before(self) -> "Question | None":
+        """The same of as long a period, up to this one; None where this one has an open end."""
+        if self.since is None or self.until is None:
+            return None
+        return replace(self, since=self.since - (self.until - self.since), until=self.since)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,11 +49,14 @@ class PastWaits:
 
         return waits.overview(self._parts, question, dimension)
 
-    def by(self, question: Question, dimension: Dimension) -> list[tuple[str, Figures]]:
-        """By one dimension: classes and times in their order, others by number of jobs."""
+    def by(
+        self, question: Question, dimension: Dimension, *, brief: bool = False
+    ) -> list[tuple[str, Figures]]:
+        """By one dimension: classes and times in their order, others by number of jobs. `brief`:
+        without deferrals and the mean and median of ratios, in half of the time."""
         from gateway.history.stats import waits  # noqa: PLC0415
 
-        return waits.by(self._parts, question, dimension)
+        return waits.by(self._parts, question, dimension, brief=brief)
 
     def all_and_by(
         self, question: Question, dimension: Dimension

@@ -116,7 +116,7 @@ def _pages(whole: Question, period: Question) -> dict[str, Callable[[PastWaits],
         "causes": lambda past: past.causes(whole, Dimension.GROUP),
     }
     for dimension in Dimension:
-        pages[f"by_{dimension}"] = lambda past, one=dimension: past.by(whole, one)
+        pages[f"by_{dimension}"] = lambda past, one=dimension: past.by(whole, one, brief=True)
     return pages
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,23 @@ class Rows:
             return np.zeros(int(self.counts.sum()), np.int32)
         found: Numbers = self.part.rows[name][self.where]
         return found
+
+    def of(self, cells: "Numbers") -> "Rows | None":
+        """Those of them that are of these cells of the part; None: there is none."""
+        keep = cells[self.cells]
+        if keep.all():
+            return self
+        places = np.flatnonzero(keep)
+        if not places.size:
+            return None
+        where: slice | Numbers
+        if isinstance(self.where, slice) and places[-1] - places[0] + 1 == places.size:
+            begin = self.where.start + int(self.counts[: places[0]].sum())
+            where = slice(begin, begin + int(self.counts[places].sum()))
+        else:
+            index = np.flatnonzero(np.repeat(keep, self.counts))
+            where = index + self.where.start if isinstance(self.where, slice) else self.where[index]
+        return Rows(self.part, self.cells[places], self.counts[places], where)
 
     def each(self, of_cells: "Numbers") -> "Numbers":
         """What all cells of the part have, a number a row."""
@@ -156,12 +174,13 @@ class TimeKeys:
         self._column, own = TIMES[dimension]
         self._step, self.zone = step or own, zone
         self.firsts: Numbers = np.arange(clock.HOURS_OF_WEEK)
+        bounds = [part.bounds(self._column) for part in parts] or [(0, 0)]
+        self._ends = min(low for low, _ in bounds), max(high for _, high in bounds)
         if self._step is not None and parts:
-            bounds = [_bounds(part, self._column) for part in parts]
-            ends = np.array([min(low for low, _ in bounds), max(high for _, high in bounds)])
-            low, high = self._counted(ends).tolist()
+            low, high = self._counted(np.array(self._ends)).tolist()
             self._low = low
             self.firsts = np.unique(self._stepped(np.arange(low, high + 1, dtype=np.int32)))
+        self._codes: dict[int, Numbers] = {}  # by part
 
     @property
     def names(self) -> list[str]:
@@ -174,14 +193,45 @@ class TimeKeys:
 
     def of(self, found: Rows) -> "Numbers":
         """By row."""
-        seconds = found.column(self._column)
+        place = id(found.part)
+        if place not in self._codes:
+            self._codes[place] = self._of_part(found.part)
+        codes: Numbers = self._codes[place][found.where]
+        return codes
+
+    def _of_part(self, part: Part) -> "Numbers":
+        seconds = part.rows[self._column]
+        codes = self._coded(seconds)
+        known = seconds > 0
+        if self._column != "submit":  # who never started has an end, and no day of a run
+            known &= part.rows["start"] > 0
+        return codes if known.all() else np.where(known, codes, np.int32(len(self.firsts)))
+
+    def _coded(self, seconds: "Numbers") -> "Numbers":
+        quarters = self._quarters
+        if quarters is None:
+            return self._reckoned(seconds)
+        first = self._ends[0] // clock.QUARTER
+        return quarters[np.maximum((seconds // clock.QUARTER).view(np.int32) - first, 0)]
+
+    @cached_property
+    def _quarters(self) -> "Numbers | None":
+        """The code of each quarter of an hour, where clocks were changed between two alone."""
+        low, high = self._ends
+        if not clock.changes_at_quarters(low, high, self.zone):
+            return None
+        first = low // clock.QUARTER
+        return self._reckoned(
+            np.arange(first, high // clock.QUARTER + 1, dtype=np.uint32) * np.uint32(clock.QUARTER)
+        )
+
+    def _reckoned(self, seconds: "Numbers") -> "Numbers":
         if self._step is None:
             return clock.hours_of_week(seconds, self.zone)
-        known = found.column("start") > 0 if self._column != "submit" else seconds > 0
-        known &= seconds > 0  # who never started has an end, and no day of a start or of a run
-        counted = self._counted(seconds if known.all() else np.where(known, seconds, seconds.max()))
-        codes = self._lookup()[np.maximum(counted - self._low, 0)]
-        return codes if known.all() else np.where(known, codes, np.int32(len(self.firsts)))
+        # The first quarter may begin on the day before the first row.
+        counted = self._counted(np.clip(seconds, *self._ends))
+        found: Numbers = self._lookup()[counted - self._low]
+        return found
 
     def _counted(self, seconds: "Numbers") -> "Numbers":
         if self._step is Step.HOUR:
@@ -220,12 +270,6 @@ def in_order(names: set[str], dimension: Dimension) -> list[str]:
     if dimension is Dimension.GPUS:
         return sorted(names, key=lambda name: (name == UNKNOWN, int(name.isdecimal() and name)))
     return sorted(names, key=lambda name: (name == UNKNOWN, name))
-
-
-def _bounds(part: Part, column: str) -> tuple[int, int]:
-    seconds = part.rows[column]
-    known = seconds[seconds > 0]
-    return (int(known.min()), int(known.max())) if known.size else part.submitted
 
 
 def _where(part: Part, ids: "Numbers", cells: "Numbers") -> "slice | Numbers":

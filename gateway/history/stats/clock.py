@@ -12,7 +12,7 @@ from gateway.core.wait_shapes import Step
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
 
-DAY, HOUR, HOURS_OF_WEEK = 86_400, 3_600, 168
+DAY, HOUR, QUARTER, HOURS_OF_WEEK = 86_400, 3_600, 900, 168
 _THURSDAY = 3  # 1970 began on one
 
 
@@ -21,13 +21,17 @@ def local(seconds: "Numbers", zone: str) -> "Numbers":
     if not seconds.size:
         return seconds.astype(np.int64)
     low, high = int(seconds.min()), int(seconds.max())
-    years = range(datetime.fromtimestamp(low, UTC).year, datetime.fromtimestamp(high, UTC).year + 1)
     ahead = np.full(1, _ahead(ZoneInfo(zone), low), np.int32)
-    for at, change in (one for year in years for one in _changes(zone, year)):
-        if low < at <= high:
-            ahead = ahead + (seconds >= at) * np.int32(change)
+    for at, change in _between(low, high, zone):
+        ahead = ahead + (seconds >= at) * np.int32(change)
     shown: Numbers = np.maximum(seconds.astype(np.int64) + ahead, 0)
     return shown
+
+
+def changes_at_quarters(low: int, high: int, zone: str) -> bool:
+    """Whether quarters of an hour of UTC are quarters of the zone's clock from `low` to `high`."""
+    steps = (_ahead(ZoneInfo(zone), low), *(n for one in _between(low, high, zone) for n in one))
+    return all(step % QUARTER == 0 for step in steps)
 
 
 def hours_of_week(seconds: "Numbers", zone: str) -> "Numbers":
@@ -64,6 +68,13 @@ def midnight(day: int, zone: str) -> datetime:
     """When the day, since 1970, begins in the zone; UTC."""
     naive = datetime(1970, 1, 1) + timedelta(days=day)  # noqa: DTZ001  # the zone is put on below
     return naive.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+
+
+def _between(low: int, high: int, zone: str) -> list[tuple[int, int]]:
+    """Changes of the clock after `low` and up to `high`."""
+    years = range(datetime.fromtimestamp(low, UTC).year, datetime.fromtimestamp(high, UTC).year + 1)
+    found = (one for year in years for one in _changes(zone, year))
+    return [(at, change) for at, change in found if low < at <= high]
 
 
 @lru_cache(maxsize=4096)

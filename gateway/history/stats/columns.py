@@ -105,6 +105,19 @@ class Part:
         """The first and the last submit."""
         return int(self.rows["submit"].min()), int(self.rows["submit"].max())
 
+    def bounds(self, column: str) -> tuple[int, int]:
+        """The first and the last of a time where it is known; of the submit where it never is."""
+        if column not in self._bounds:
+            seconds = self.rows[column]
+            known = seconds[seconds > 0]
+            found = (int(known.min()), int(known.max())) if known.size else self.submitted
+            self._bounds[column] = found
+        return self._bounds[column]
+
+    @cached_property
+    def _bounds(self) -> dict[str, tuple[int, int]]:
+        return {}
+
     @cached_property
     def started_to_ended(self) -> tuple[int, int]:
         """The first start and the last end; the end of time where one still runs."""

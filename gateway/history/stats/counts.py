@@ -11,6 +11,7 @@ from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
 from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
 from gateway.history.stats.people import People
 from gateway.history.stats.select import Cells, Selection
+from gateway.history.stats.threads import each
 
 if TYPE_CHECKING:
     from gateway.history.stats.chosen import Entries
@@ -48,15 +49,18 @@ def count(selection: Selection, keys: Keys | TimeKeys, used: Hours | None = None
     """Of the rows submitted in the period; people also of those in the hours."""
     size = len(keys.names)
     people = People(selection.parts, selection.question, size)
-    table = np.zeros((size + 1) * _FLAGS, np.int64)
-    for cells in selection.cells:
-        found = chosen.rows(cells.part, selection.question, cells.wanted)
+    codes = (size + 1) * _FLAGS
+
+    def one(cells: Cells) -> "Numbers":
+        found = selection.rows(cells, cells.wanted)
         if found is None:
-            continue
+            return np.zeros(codes, np.int64)
         key, cell, n = entries(keys, found)
         people.add(cells.part, (key, cell, n))
         code = np.minimum(key, size) * _FLAGS + _flags(cells)[cell]
-        table += np.bincount(code, n, minlength=table.size).astype(np.int64)
+        return np.bincount(code, n, minlength=codes).astype(np.int64)
+
+    table: Numbers = sum(each(one, selection.cells), np.zeros(codes, np.int64))
     for part, given in used.rows if used else ():
         people.add(part, given, hours=True)
     by_key = table.reshape(size + 1, _FLAGS)
@@ -67,28 +71,30 @@ def count(selection: Selection, keys: Keys | TimeKeys, used: Hours | None = None
 def hours(selection: Selection, keys: Keys | TimeKeys) -> Hours:
     """The part of runs within the period; by times of a row, of jobs submitted in it, whole."""
     question, size = selection.question, len(keys.names)
-    if isinstance(keys, Keys):
+    clipped = isinstance(keys, Keys)
+    if clipped:
         question = replace(question, since=None, until=None)
-    sums = np.zeros((2, size + 1))
-    used: list[tuple[Part, Entries]] = []
-    for cells in selection.cells:
+
+    def one(cells: Cells) -> "tuple[Numbers, tuple[Part, Entries]] | None":
         started = cells.wanted & (cells.kind >= RUNNING)
-        if isinstance(keys, Keys) and not _is_near(cells, selection.question):
-            continue
+        if clipped and not _is_near(cells, selection.question):
+            return None
         found = chosen.rows(cells.part, question, started)
         if found is None:
-            continue
-        seconds = _seconds(found, selection.question, clipped=isinstance(keys, Keys))
+            return None
+        seconds = _seconds(found, selection.question, clipped=clipped)
         key, cell, n = entries(keys, found)
         if n is not None:
             seconds = found.sums(seconds)
-        for place, cards in enumerate(("gpus", "cpus")):
-            amounts = np.maximum(cells.part.cells[cards], 0)[cell] * seconds
-            sums[place] += np.bincount(np.minimum(key, size), amounts, minlength=size + 1)
+        cards = (np.maximum(cells.part.cells[name], 0)[cell] for name in ("gpus", "cpus"))
+        sums = [np.bincount(key, c * seconds, minlength=size + 1) for c in cards]
         some = seconds > 0
-        used.append((cells.part, (key[some], cell[some], None if n is None else n[some])))
+        return np.stack(sums), (cells.part, (key[some], cell[some], None if n is None else n[some]))
+
+    found = [part for part in each(one, selection.cells) if part is not None]
+    sums: Numbers = sum((part[0] for part in found), np.zeros((2, size + 1)))
     sums[:, size] = sums[:, :size].sum(axis=1)
-    return Hours(sums[0], sums[1], used)
+    return Hours(sums[0], sums[1], [part[1] for part in found])
 
 
 def _flags(cells: Cells) -> "Numbers":

@@ -1,6 +1,7 @@
 """How many people figures are made of, for hiding those of few."""
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,7 @@ class People:
         self._codes = {name: code for code, name in enumerate(names)}
         self._seen, self._others = _Set(keys * len(names)), _Set(keys * len(names))
         self._nameless = np.zeros((2, keys), np.int64)
+        self._lock = Lock()
 
     def add(
         self,
@@ -63,7 +65,8 @@ class People:
         nameless = inside & (row_user < 0) & row_other
         weights = None if count is None else count[nameless]
         found = np.bincount(key[nameless], weights, minlength=self._keys)
-        self._nameless[int(hours)] += found.astype(np.int64)
+        with self._lock:
+            self._nameless[int(hours)] += found.astype(np.int64)
 
     def counts(self) -> "tuple[Numbers, Numbers]":
         """People and others, by key."""

@@ -67,6 +67,15 @@ class Selection:
     def __init__(self, parts: Sequence[Part], question: Question) -> None:
         self.parts, self.question = parts, question
         self.cells = [_cells(part, question) for part in parts]
+        self._submitted: dict[int, Rows | None] = {}
+
+    def rows(self, cells: Cells, which: "Numbers") -> Rows | None:
+        """Rows submitted in the period, of those cells; None: there is none."""
+        if id(cells) not in self._submitted:
+            found = chosen.rows(cells.part, self.question, cells.wanted)
+            self._submitted[id(cells)] = found
+        every = self._submitted[id(cells)]
+        return None if every is None else every.of(which)
 
     def pieces(
         self,
@@ -77,7 +86,7 @@ class Selection:
         """Key and value of each row of the cells that `which` names; no value below 0 is given."""
 
         def one(cells: Cells) -> "Piece | None":
-            found = chosen.rows(cells.part, self.question, which(cells))
+            found = self.rows(cells, which(cells))
             return None if found is None else (keys.of(found), value(found))
 
         return [piece for piece in each(one, self.cells) if piece is not None]
@@ -93,7 +102,7 @@ class Selection:
         size = len(keys.names)
 
         def one(cells: Cells) -> "tuple[list[Piece], list[Numbers]] | None":
-            found = chosen.rows(cells.part, self.question, which(cells))
+            found = self.rows(cells, which(cells))
             if found is None:
                 return None
             key, (short, _, counts) = keys.of(found), entries(keys, found)

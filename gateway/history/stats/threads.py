@@ -9,6 +9,13 @@ B = TypeVar("B")
 _CORES = 2
 
 
+def both(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+    """What the two return, reckoned beside each other."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(second)
+        return first(), waiting.result()
+
+
 def each(work: Callable[[A], B], given: Sequence[A]) -> list[B]:
     """What `work` makes of each, in their order."""
     if len(given) < _CORES:

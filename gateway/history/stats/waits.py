@@ -9,7 +9,7 @@ import numpy as np
 from gateway.core.wait_figures import UNKNOWN, Censored, Dimension, Figures, Question, Spread
 from gateway.core.wait_shapes import Choice, Overview
 from gateway.history.stats import longer
-from gateway.history.stats.chosen import TIMES, Keys, Rows, TimeKeys, is_ordered
+from gateway.history.stats.chosen import TIMES, Keys, TimeKeys, is_ordered
 from gateway.history.stats.columns import Part
 from gateway.history.stats.counts import Counts, Hours, count, hours
 from gateway.history.stats.select import (
@@ -23,6 +23,7 @@ from gateway.history.stats.select import (
     waited,
 )
 from gateway.history.stats.spread import Tally
+from gateway.history.stats.threads import both
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
@@ -38,28 +39,28 @@ def figures(parts: Sequence[Part], question: Question) -> Figures:
 
 
 def overview(parts: Sequence[Part], question: Question, dimension: Dimension) -> Overview:
-    """The period, the one before it, and the period by one dimension."""
-    now, rows = all_and_by(parts, question, dimension)
+    """The period, the one before it, and the period by one dimension; `brief` as in `by`."""
+    now, rows = all_and_by(parts, question, dimension, brief=True)
     before = None
-    if question.since and question.until:
-        since = question.since - (question.until - question.since)
-        before = figures(parts, replace(question, since=since, until=question.since))
+    if (earlier := question.before) is not None:
+        before = _answers(parts, earlier, Keys(parts, None), brief=True)[-1]
     return Overview(now, before, tuple(rows))
 
 
 def by(
-    parts: Sequence[Part], question: Question, dimension: Dimension
+    parts: Sequence[Part], question: Question, dimension: Dimension, *, brief: bool = False
 ) -> list[tuple[str, Figures]]:
-    """By one dimension: classes and times in their order, others by number of jobs."""
-    return all_and_by(parts, question, dimension)[1]
+    """By one dimension: classes and times in their order, others by number of jobs. `brief`:
+    without the mean and the median of ratios, and of deferrals nothing but all together."""
+    return all_and_by(parts, question, dimension, brief=brief)[1]
 
 
 def all_and_by(
-    parts: Sequence[Part], question: Question, dimension: Dimension
+    parts: Sequence[Part], question: Question, dimension: Dimension, *, brief: bool = False
 ) -> tuple[Figures, list[tuple[str, Figures]]]:
-    """All rows together, and by one dimension: one reading for both."""
+    """All rows together, and by one dimension: one reading for both. `brief` as in `by`."""
     keys = keys_of(parts, question, dimension)
-    *found, whole = _answers(parts, question, keys)
+    *found, whole = _answers(parts, question, keys, brief=brief)
     return whole, _sorted(keys.names, found, dimension)
 
 
@@ -108,39 +109,60 @@ def _sorted(
     return rows if is_ordered(dimension) else sorted(rows, key=lambda row: (-row[1].jobs, row[0]))
 
 
-def _answers(parts: Sequence[Part], question: Question, keys: Keys | TimeKeys) -> list[Figures]:
+def _answers(
+    parts: Sequence[Part], question: Question, keys: Keys | TimeKeys, *, brief: bool = False
+) -> list[Figures]:
     """Of each key, and of all together at the end."""
     selection, size = Selection(parts, question), len(keys.names)
     used = hours(selection, keys)
     counts = count(selection, keys, used)
-    waits, deferrals = selection.measured(
-        keys, waited, lambda rows: (selection.wait(rows), deferral(rows)), 2
-    )
+    waits, deferrals = _waits(selection, keys, Keys(parts, None) if brief else keys)
     (runs,) = selection.measured(keys, ended, lambda rows: (run_time(rows),), 1)
-    tally = Tally(waits.pieces, size)
-    spread = {
-        "wait": _spreads(tally, waits.sums),
-        "run": _spreads(Tally(runs.pieces, size), runs.sums),
-        "deferral": _spreads(Tally(deferrals.pieces, size), deferrals.sums),
-        "requeue_wait": _of_few(selection.pieces(keys, again, selection.wait), size),
-        "gave_up": _of_few(selection.gave_up(keys), size),
-    }
-    censored = _censored(selection, keys, tally, waits.pieces)
-    ratios = _ratios(selection, keys, waits)
-    return [
-        replace(
-            _counted(counts, used, k),
-            wait=spread["wait"][k],
-            run=spread["run"][k],
-            deferral=spread["deferral"][k],
-            requeue_wait=spread["requeue_wait"][k],
-            gave_up=spread["gave_up"][k],
-            censored=censored[k],
-            ratio_of_sums=ratios[k][0],
-            ratio_mean=ratios[k][1],
-            ratio_median=ratios[k][2],
+    (wait, censored), run = both(
+        lambda: _wait_spreads(selection, keys, waits),
+        lambda: _spreads(Tally(runs.pieces, size), runs.sums),
+    )
+    deferred = _spreads(Tally(deferrals.pieces, 1 if brief else size), deferrals.sums)
+    rows = zip(
+        wait,
+        run,
+        [Spread()] * size + deferred[-1:] if brief else deferred,
+        _of_few(selection.pieces(keys, again, selection.wait), size),
+        _of_few(selection.gave_up(keys), size),
+        censored,
+        *_ratios(selection, keys, waits, runs, brief=brief),
+        strict=True,
+    )
+    return [_figures(_counted(counts, used, place), *row) for place, row in enumerate(rows)]
+
+
+def _figures(counted: Figures, *found: Any) -> Figures:
+    wait, run, deferred, requeue, gave_up, censored, of_sums, mean, median = found
+    return replace(
+        counted,
+        wait=wait,
+        run=run,
+        deferral=deferred,
+        requeue_wait=requeue,
+        gave_up=gave_up,
+        censored=censored,
+        ratio_of_sums=of_sums,
+        ratio_mean=mean,
+        ratio_median=median,
+    )
+
+
+def _waits(
+    selection: Selection, keys: Keys | TimeKeys, of_deferrals: Keys | TimeKeys
+) -> list[Measured]:
+    """Waits, and deferrals by keys that may be others."""
+    if of_deferrals is keys:
+        return selection.measured(
+            keys, waited, lambda rows: (selection.wait(rows), deferral(rows)), 2
         )
-        for k in range(size + 1)
+    return [
+        *selection.measured(keys, waited, lambda rows: (selection.wait(rows),), 1),
+        *selection.measured(of_deferrals, waited, lambda rows: (deferral(rows),), 1),
     ]
 
 
@@ -173,7 +195,27 @@ def _of_few(pieces: "Sequence[Piece]", size: int) -> list[Spread]:
 
 
 def _spreads(tally: Tally, sums: "Numbers") -> list[Spread]:
-    n = tally.n
+    return _told(tally, sums, tally.at(_ranks(tally.n)))
+
+
+def _wait_spreads(
+    selection: Selection, keys: Keys | TimeKeys, waits: Measured
+) -> tuple[list[Spread], list[Censored]]:
+    """Of those that started, and with those that did not: from one look at the waits."""
+    tally = Tally(waits.pieces, len(keys.names))
+    left = [*selection.gave_up(keys), *selection.waiting(keys)]
+    places = longer.ranks(waits.pieces, left, tally.n, _CENSORED)
+    ranks = _ranks(tally.n)
+    found = tally.at(np.hstack((ranks, places)))
+    censored = [
+        Censored(*(int(v) if rank >= 0 else None for v, rank in zip(values, row, strict=True)))
+        for values, row in zip(found[:, ranks.shape[1] :].tolist(), places.tolist(), strict=True)
+    ]
+    return _told(tally, waits.sums, found), censored
+
+
+def _ranks(n: "Numbers") -> "Numbers":
+    """By key: the two neighbours of each percentile, its nearest rank, and the last place."""
     places = [percent * (n - 1) for percent in _PERCENTS]
     ranks = [
         *(place // 100 for place in places),
@@ -181,9 +223,13 @@ def _spreads(tally: Tally, sums: "Numbers") -> list[Spread]:
         *(-(-percent * n // 100) - 1 for percent in _PERCENTS),
         n - 1,
     ]
-    found = tally.at(np.stack(ranks, axis=1)).astype(np.int64)
+    return np.stack(ranks, axis=1)
+
+
+def _told(tally: Tally, sums: "Numbers", given: "Numbers") -> list[Spread]:
+    n, found = tally.n, given.astype(np.int64)
     low, high, disc, most = found[:, :4], found[:, 4:8], found[:, 8:12], found[:, 12]
-    part = np.stack([place % 100 for place in places], axis=1) / 100
+    part = np.stack([percent * (n - 1) % 100 for percent in _PERCENTS], axis=1) / 100
     between = low + (high - low) * part
     columns = (n, sums, between, disc, most, tally.zeros)
     return [_spread(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
@@ -197,50 +243,46 @@ def _spread(*given: Any) -> Spread:
     return Spread(*facts)
 
 
-def _censored(
-    selection: Selection, keys: Keys | TimeKeys, tally: Tally, waits: "Sequence[Piece]"
-) -> list[Censored]:
-    left = [*selection.gave_up(keys), *selection.waiting(keys)]
-    ranks = longer.ranks(waits, left, tally.n, _CENSORED)
-    found = tally.at(ranks)
-    return [
-        Censored(*(int(v) if rank >= 0 else None for v, rank in zip(values, row, strict=True)))
-        for values, row in zip(found.tolist(), ranks.tolist(), strict=True)
-    ]
-
-
 def _ratios(
-    selection: Selection, keys: Keys | TimeKeys, waits: Measured
-) -> list[tuple[float | None, ...]]:
-    """Of those that have both: sum over sum, and mean and median where the run is not 0."""
-    size = len(keys.names)
-
-    def ratio(found: Rows) -> "tuple[Numbers, Numbers]":
-        wait, run = selection.wait(found), found.column("run")
-        ratio: Numbers = wait / np.maximum(run, 1)
-        if not run.all():
-            ratio[run == 0] = 0
-        return ratio, run
-
-    ratios, run = selection.measured(keys, _both, ratio, 2)
-    wait = waits
-    if not all(np.array_equal(cells.waited, cells.ended) for cells in selection.cells):
-        (wait,) = selection.measured(keys, _both, lambda rows: (selection.wait(rows),), 1)
-    some = [
-        (key, value) if one[1].all() else (key[one[1] > 0], value[one[1] > 0])
-        for (key, value), one in zip(ratios.pieces, run.pieces, strict=True)
-    ]
-    tally = Tally(some, size, whole=False)
-    n = tally.n
-    middle = tally.at(np.stack(((n - 1) // 2, n // 2), axis=1)).mean(axis=1)
-    return [
-        (
-            float(wait.sums[k] / run.sums[k]) if run.sums[k] else None,
-            float(ratios.sums[k] / n[k]) if n[k] else None,
-            float(middle[k]) if n[k] else None,
+    selection: Selection,
+    keys: Keys | TimeKeys,
+    waits: Measured,
+    runs: Measured,
+    *,
+    brief: bool,
+) -> tuple[list[float | None], ...]:
+    """Of those that have both: sum over sum, and unless `brief` mean and median where the run is
+    not 0."""
+    alike = all(np.array_equal(cells.waited, cells.ended) for cells in selection.cells)
+    if not alike:
+        waits, runs = selection.measured(
+            keys, _both, lambda rows: (selection.wait(rows), run_time(rows)), 2
         )
-        for k in range(size + 1)
+    of_sums = [
+        float(wait / run) if run else None for wait, run in zip(waits.sums, runs.sums, strict=True)
     ]
+    if brief:
+        nothing: list[float | None] = [None] * len(of_sums)
+        return of_sums, nothing, nothing
+
+    some = [
+        (key[run > 0], wait[run > 0] / run[run > 0])
+        for (key, wait), (_, run) in zip(waits.pieces, runs.pieces, strict=True)
+    ]
+    size = len(keys.names)
+    sums = sum((np.bincount(k, v, minlength=size + 1)[:size] for k, v in some), np.zeros(size))
+    tally = Tally(some, size, whole=False)
+    n = np.maximum(tally.n, 1)
+    middle = tally.at(np.stack(((tally.n - 1) // 2, tally.n // 2), axis=1)).mean(axis=1)
+    return (
+        of_sums,
+        _where(tally.n, np.append(sums, sums.sum()) / n),
+        _where(tally.n, middle),
+    )
+
+
+def _where(n: "Numbers", values: "Numbers") -> list[float | None]:
+    return [float(value) if some else None for some, value in zip(n, values, strict=True)]
 
 
 def _both(cells: Cells) -> "Numbers":

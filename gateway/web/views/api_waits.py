@@ -25,9 +25,10 @@ _KEPT_BACK = frozenset({"people", "others"})
 def waits() -> ResponseReturnValue:
     """The period and the one before it; null where they stand for too few people."""
     asked = _asked()
+    earlier = asked.question.before
     with waits_frame.seen() as past:
-        seen = past.overview(asked.question, Dimension.GPU_CLASS)
-    now, before = _figures(seen.now), _figures(seen.before)
+        now = _figures(past.figures(asked.question))
+        before = None if earlier is None else _figures(past.figures(earlier))
     return jsonify(_head(asked) | {"figures": now, "before": before})
 
 

@@ -26,7 +26,7 @@ def index() -> ResponseReturnValue:
     asked = waits_frame.asked()
     with waits_frame.seen() as past:
         seen = past.overview(asked.question, Dimension.GPU_CLASS)
-        types = past.by(asked.question, Dimension.GPU_TYPE)
+        types = past.by(asked.question, Dimension.GPU_TYPE, brief=True)
         frame = waits_frame.frame(asked, past)
     view = waitsums.view(frame, seen, types)
     return render_template("pages/waits.html", frame=frame, view=view)
@@ -50,7 +50,7 @@ def by(dimension: str = _FIRST.value) -> ResponseReturnValue:
     asked, along = waits_frame.asked(), dimension_named(dimension)
     order = waitrows.order(request.args)
     with waits_frame.seen() as past:
-        found = past.by(asked.question, along)
+        found = past.by(asked.question, along, brief=True)
         frame = waits_frame.frame(asked, past, keep=order.kept, dimension=along.value)
     dimensions = [
         (str(DIMENSION_WORDS[one]), asked.url("waits.by", dimension=one.value), one is along)
@@ -66,7 +66,7 @@ def by_csv(dimension: str) -> ResponseReturnValue:
     """All rows that may be seen."""
     asked, along = waits_frame.asked(), dimension_named(dimension)
     with waits_frame.seen() as past:
-        found = past.by(asked.question, along)
+        found = past.by(asked.question, along, brief=True)
     rows = waitrows.sorted_rows(found.rows, waitrows.order(request.args))
     return waits_frame.csv_answer(waitrows.csv(rows, along), f"waits-by-{along.value}.csv")
 

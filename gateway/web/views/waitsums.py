@@ -128,7 +128,7 @@ def _tiles(now: Figures, before: Figures | None) -> Iterator[Tile]:
         gettext("All hours waited over all hours run, of jobs that have both."),
         ratio(now.ratio_of_sums),
         then(ratio(before.ratio_of_sums).text if before else None),
-        gettext("median of each job's %(n)s", n=ratio(now.ratio_median).text),
+        "",
     )
     yield Tile(
         "running",
