@@ -107,6 +107,8 @@ def split(
     parts = dict.fromkeys(Cause, 0)
     until = max(until, submit)
     begin = until if eligible is None else min(max(eligible, submit), until)
+    if not reasons:  # the short way for the millions of rows that no poll saw
+        return parts | {Cause.DEFERRAL: begin - submit, Cause.UNKNOWN: until - begin}
     for since, end, reason, seen in _stretches(submit, begin, reasons, look_s):
         parts[cause_at(reason if seen else None, eligible=False)] += end - since
     for since, end, reason, seen in _stretches(begin, until, reasons, look_s):

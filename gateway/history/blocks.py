@@ -95,11 +95,12 @@ def put_list(place: Path, facts: Mapping[str, object]) -> None:
 def write(folder: Path, block: int, rows: Sequence[Row], times: Sequence[int] = ()) -> str:
     """The block's file, on disk; its name. Nobody reads it before a list names it. `times`: how
     often each row is in it, once where nothing is said."""
+    values = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
     columns = {
-        str(place): _array(kind, [row[place] for row in rows])
-        for place, kind in enumerate(COLUMNS.values())
+        str(place): _array(kind, column)
+        for place, (kind, column) in enumerate(zip(COLUMNS.values(), values, strict=True))
     }
-    columns["times"] = _array(ColumnType.INTEGER, list(times or [1] * len(rows)))
+    columns["times"] = _array(ColumnType.INTEGER, times or [1] * len(rows))
     chosen = ", ".join(
         f'{_typed(place, kind)} AS "{column}"'
         for place, (column, kind) in enumerate(COLUMNS.items())
@@ -197,11 +198,13 @@ def _typed(place: int, kind: ColumnType) -> str:
     return f'CAST("{place}" AS {kind.value})'
 
 
-def _array(kind: ColumnType, values: list[Any]) -> Any:
+def _array(kind: ColumnType, values: Sequence[Any]) -> Any:
     import numpy as np  # noqa: PLC0415
 
     if kind is ColumnType.TEXT:
         return np.array(values, dtype=object)
+    if None not in values:
+        return np.array(values, dtype=np.int64)
     missing = [value is None for value in values]
     known = np.array([value or 0 for value in values], dtype=np.int64)
     return np.ma.masked_array(known, mask=missing)
