@@ -1,6 +1,6 @@
 """Which rows a question is about, and what their key is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -40,6 +40,14 @@ _UP_TO = [most for _, most in LIMIT_CLASSES if most is not None]
 
 
 @dataclass(frozen=True)
+class Measure:
+    """A number a row; what is called the same is the same number of every row of a part."""
+
+    name: str
+    of: "Callable[[Rows], Numbers]"
+
+
+@dataclass(frozen=True)
 class Rows:
     """Rows of a part, cell by cell: `counts` rows of each of `cells`."""
 
@@ -75,6 +83,17 @@ class Rows:
     def each(self, of_cells: "Numbers") -> "Numbers":
         """What all cells of the part have, a number a row."""
         return np.repeat(of_cells[self.cells], self.counts)
+
+    def summed(self, measure: Measure, values: "Numbers | None" = None) -> "Numbers":
+        """The sum of a measure, of each of `cells`. `values`: the measure of these rows."""
+        part = self.part
+        if not np.array_equal(self.counts, part.cells["rows"][self.cells]):
+            return self.sums(measure.of(self) if values is None else values)
+        every = Rows(
+            part, np.arange(len(part.cells["rows"])), part.cells["rows"], slice(0, part.firsts[-1])
+        )
+        sums = part.once(f"sums of {measure.name}", lambda: every.sums(measure.of(every)))
+        return sums[self.cells]
 
     def sums(self, values: "Numbers") -> "Numbers":
         """The sum of a number a row, of each of `cells`."""

@@ -8,12 +8,12 @@ and of one file each, which never changes: they can be deleted at any time.
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import duckdb
 
     Numbers = np.ndarray[Any, Any]
+
+T = TypeVar("T")
 
 SHAPE = 1  # of a part: another number makes all anew
 PART = 1 << 19
@@ -107,15 +109,23 @@ class Part:
 
     def bounds(self, column: str) -> tuple[int, int]:
         """The first and the last of a time where it is known; of the submit where it never is."""
-        if column not in self._bounds:
+
+        def found() -> tuple[int, int]:
             seconds = self.rows[column]
             known = seconds[seconds > 0]
-            found = (int(known.min()), int(known.max())) if known.size else self.submitted
-            self._bounds[column] = found
-        return self._bounds[column]
+            return (int(known.min()), int(known.max())) if known.size else self.submitted
+
+        return self.once(f"bounds of {column}", found)
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` says of this part, for good."""
+        if name not in self._known:
+            self._known[name] = make()
+        found: T = self._known[name]
+        return found
 
     @cached_property
-    def _bounds(self) -> dict[str, tuple[int, int]]:
+    def _known(self) -> dict[str, Any]:
         return {}
 
     @cached_property

@@ -10,7 +10,7 @@ from gateway.history.stats import chosen
 from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
 from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
 from gateway.history.stats.people import People
-from gateway.history.stats.select import Cells, Selection
+from gateway.history.stats.select import RUN, Cells, Selection
 from gateway.history.stats.threads import each
 
 if TYPE_CHECKING:
@@ -82,10 +82,8 @@ def hours(selection: Selection, keys: Keys | TimeKeys) -> Hours:
         found = chosen.rows(cells.part, question, started)
         if found is None:
             return None
-        seconds = _seconds(found, selection.question, clipped=clipped)
         key, cell, n = entries(keys, found)
-        if n is not None:
-            seconds = found.sums(seconds)
+        seconds = _seconds(found, selection.question, clipped=clipped, by_row=n is None)
         cards = (np.maximum(cells.part.cells[name], 0)[cell] for name in ("gpus", "cpus"))
         sums = [np.bincount(key, c * seconds, minlength=size + 1) for c in cards]
         some = seconds > 0
@@ -125,9 +123,10 @@ def _is_near(cells: Cells, question: Question) -> bool:
     return question.since is None or last > question.since.timestamp()
 
 
-def _seconds(found: Rows, question: Question, *, clipped: bool) -> "Numbers":
-    """Run time; until now where it goes on; the part that lies in the period where `clipped`."""
-    run = found.column("run").astype(np.float64)
+def _seconds(found: Rows, question: Question, *, clipped: bool, by_row: bool) -> "Numbers":
+    """Run time, of each row or cell; until now where it goes on; the part that lies in the period
+    where `clipped`."""
+    run = (found.column("run") if by_row else found.summed(RUN)).astype(np.float64)
     first, last = found.part.started_to_ended
     now = int(question.now.timestamp())
     since = question.since.timestamp() if question.since and clipped else 0
@@ -138,8 +137,11 @@ def _seconds(found: Rows, question: Question, *, clipped: bool) -> "Numbers":
     start, end = found.column("start"), found.column("end")
     over = np.flatnonzero((start < since) | (end > until) | (end == 0))
     if over.size:
-        run[over] = _inside(start[over], end[over], run[over], (since, until, now))
-    return run
+        told = found.column("run")[over].astype(np.float64)
+        longer = _inside(start[over], end[over], told, (since, until, now)) - told
+        cell = over if by_row else np.searchsorted(np.cumsum(found.counts), over, side="right")
+        run += np.bincount(cell, longer, minlength=len(run))
+    return np.maximum(run, 0, out=run)
 
 
 def _inside(

@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway.core.wait_figures import Question, Wait
 from gateway.history.stats import chosen
-from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
+from gateway.history.stats.chosen import Keys, Measure, Rows, TimeKeys, entries
 from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
 from gateway.history.stats.threads import each
 
@@ -95,23 +95,22 @@ class Selection:
         self,
         keys: Keys | TimeKeys,
         which: Callable[[Cells], "Numbers"],
-        values: "Callable[[Rows], Sequence[Numbers]]",
-        many: int,
+        measures: Sequence[Measure],
     ) -> "list[Measured]":
-        """Pieces of each of the `many` values of a row, and their sums, in one reading."""
-        size = len(keys.names)
+        """Pieces of each of these measures, and their sums."""
+        size, many = len(keys.names), len(measures)
 
         def one(cells: Cells) -> "tuple[list[Piece], list[Numbers]] | None":
             found = self.rows(cells, which(cells))
             if found is None:
                 return None
             key, (short, _, counts) = keys.of(found), entries(keys, found)
-            each_value = values(found)
+            values = [measure.of(found) for measure in measures]
             sums = [
-                np.bincount(short, v if counts is None else found.sums(v), minlength=size + 1)
-                for v in each_value
+                np.bincount(short, v if counts is None else found.summed(m, v), minlength=size + 1)
+                for m, v in zip(measures, values, strict=True)
             ]
-            return [(key, value) for value in each_value], sums
+            return [(key, value) for value in values], sums
 
         found = [part for part in each(one, self.cells) if part is not None]
         sums = sum((np.stack(part[1])[:, :size] for part in found), np.zeros((many, size)))
@@ -149,6 +148,10 @@ class Selection:
             )
         )
 
+    @property
+    def waits_of_rows(self) -> Measure:
+        return Measure(f"wait since {self.question.wait}", self.wait)
+
     def wait(self, found: Rows) -> "Numbers":
         """Seconds of rows that started."""
         name = "submit" if self.question.wait is Wait.SUBMIT else "eligible"
@@ -185,6 +188,9 @@ def run_time(found: Rows) -> "Numbers":
 def deferral(found: Rows) -> "Numbers":
     """Seconds between submit and eligible."""
     return between(found.column("submit"), found.column("eligible"))
+
+
+RUN, DEFERRAL = Measure("run", run_time), Measure("deferral", deferral)
 
 
 def between(since: "Numbers", until: "Numbers") -> "Numbers":

@@ -13,13 +13,13 @@ from gateway.history.stats.chosen import TIMES, Keys, TimeKeys, is_ordered
 from gateway.history.stats.columns import Part
 from gateway.history.stats.counts import Counts, Hours, count, hours
 from gateway.history.stats.select import (
+    DEFERRAL,
+    RUN,
     Cells,
     Measured,
     Selection,
     again,
-    deferral,
     ended,
-    run_time,
     waited,
 )
 from gateway.history.stats.spread import Tally
@@ -117,7 +117,7 @@ def _answers(
     used = hours(selection, keys)
     counts = count(selection, keys, used)
     waits, deferrals = _waits(selection, keys, Keys(parts, None) if brief else keys)
-    (runs,) = selection.measured(keys, ended, lambda rows: (run_time(rows),), 1)
+    (runs,) = selection.measured(keys, ended, [RUN])
     (wait, censored), run = both(
         lambda: _wait_spreads(selection, keys, waits),
         lambda: _spreads(Tally(runs.pieces, size), runs.sums),
@@ -157,12 +157,10 @@ def _waits(
 ) -> list[Measured]:
     """Waits, and deferrals by keys that may be others."""
     if of_deferrals is keys:
-        return selection.measured(
-            keys, waited, lambda rows: (selection.wait(rows), deferral(rows)), 2
-        )
+        return selection.measured(keys, waited, [selection.waits_of_rows, DEFERRAL])
     return [
-        *selection.measured(keys, waited, lambda rows: (selection.wait(rows),), 1),
-        *selection.measured(of_deferrals, waited, lambda rows: (deferral(rows),), 1),
+        *selection.measured(keys, waited, [selection.waits_of_rows]),
+        *selection.measured(of_deferrals, waited, [DEFERRAL]),
     ]
 
 
@@ -255,9 +253,7 @@ def _ratios(
     not 0."""
     alike = all(np.array_equal(cells.waited, cells.ended) for cells in selection.cells)
     if not alike:
-        waits, runs = selection.measured(
-            keys, _both, lambda rows: (selection.wait(rows), run_time(rows)), 2
-        )
+        waits, runs = selection.measured(keys, _both, [selection.waits_of_rows, RUN])
     of_sums = [
         float(wait / run) if run else None for wait, run in zip(waits.sums, runs.sums, strict=True)
     ]
