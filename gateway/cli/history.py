@@ -61,7 +61,7 @@ def export(file: Path, since: datetime | None, until: datetime | None, as_json: 
     try:
         rows = export_rows(folder, file, since=since, until=until)
     except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror or error}") from error
+        raise click.ClickException(f"{file} cannot be written: {error}") from error
     size = file.stat().st_size
     told = f"{rows:,} rows in {file}, {size / 2**20:,.1f} MB."
     facts = {"file": str(file), "rows": rows, "bytes": size}

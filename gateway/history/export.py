@@ -12,7 +12,9 @@ def export(
     folder: Path, file: Path, *, since: datetime | None = None, until: datetime | None = None
 ) -> int:
     """Write the rows of the view `waits` that were submitted in [since, until) to `file`, in place
-    of what is there, whole or not at all; answers how many. Times in it are UTC."""
+    of what is there, whole or not at all; answers how many. Times in it are UTC. Raises OSError."""
+    import duckdb  # noqa: PLC0415  # tens of megabytes, for who writes or reads history
+
     part = file.with_name(f"{file.name}.{secrets.token_hex(6)}.part")
     chosen = ", ".join(f'"{name}"' for name in COLUMNS)
     where = " AND ".join(
@@ -28,6 +30,8 @@ def export(
             count = f"SELECT count(*) FROM {blocks.parquet([part])}"  # noqa: S608
             (rows,) = connection.execute(count).fetchone() or (0,)
         part.replace(file)
+    except duckdb.IOException as error:
+        raise OSError(str(error)) from error
     finally:
         part.unlink(missing_ok=True)
     return int(rows)

@@ -64,7 +64,9 @@ def test_the_history_is_told_and_made_anew(begin):
     assert told("history", "info")["made_at"] is None
     found = told("history", "rebuild")
     assert (found["runs"], found["blocks"], found["to_make"]) == (2, 1, 0)
-    assert "2 runs in 1 blocks, 0.0 MB, as of" in run("history", "info").output
+    said = run("history", "info").output
+    assert "2 runs, 0 jobs that never started, 0 that wait." in said
+    assert "1 blocks, in 1 files of 0.0 MB, as of" in said
     b.add_run(begin, b.add_job(begin, state="COMPLETED"))
     assert "1 of them to be made again" in run("history", "info").output
 

@@ -11,13 +11,14 @@ from gateway.worker.jobs import JOBS, Context
 MINUTE = 60
 
 
-def rows(folder):
+def rows(folder, columns="state, end_time, gpus", view="runs"):
     with reading.runs(folder) as connection:
-        return connection.execute("SELECT state, end_time, gpus FROM runs").fetchall()
+        return connection.execute(f"SELECT {columns} FROM {view}").fetchall()
 
 
-def test_a_run_is_in_the_history_within_a_minute_of_its_end(tmp_path):
+def test_a_job_is_one_row_at_each_moment_and_ends_in_the_history_within_a_minute(tmp_path):
     """The worker's jobs, each in its own time, on a Slurm that is made up."""
+    counts = []
     with database(tmp_path) as engine:
         begin, folder = make_begin(engine), tmp_path / "history"
         site = portal(begin)
@@ -37,17 +38,22 @@ def test_a_run_is_in_the_history_within_a_minute_of_its_end(tmp_path):
         due = {one.name: site.now for one in JOBS}
 
         def work(seconds):
-            for _ in range(seconds):
+            for second in range(seconds):
                 site.broker.advance(1)
                 for one in JOBS:
                     if site.now >= due[one.name]:
                         due[one.name] = site.now + timedelta(seconds=one.seconds)
                         one.run(context)
+                if second % 5 == 0:
+                    counts.append(len(rows(folder, view="waits")))
 
         work(90)
+        assert rows(folder, "start_time IS NOT NULL, end_time", "waits") == [(True, None)]
         site.broker.finish(job.job_id)
         ended = site.now
         work(MINUTE)
         ((state, end, gpus),) = rows(folder)
     assert (state, gpus) == ("COMPLETED", 8)
+    assert counts == [0] * counts.count(0) + [1] * counts.count(1)
+    assert counts.count(0) <= 7
     assert abs(end - ended.replace(tzinfo=None)) <= timedelta(seconds=1)
