@@ -86,8 +86,8 @@ def publish(imports: Path, given: ImportedSet) -> None:
 
 
 def remove(imports: Path, name: str) -> bool:
-    """Forget the set and delete its files; False where there is none of this name. Readers that
-    have it open go on. Call it within `changing`."""
+    """Forget the set and delete its files; False where there is none of this name. A reader
+    that had the list may find them gone. Call it within `changing`."""
     sets = listed(imports)
     left = [one for one in sets if one.name != name]
     if len(left) == len(sets):
@@ -102,7 +102,9 @@ def sweep(imports: Path) -> None:
     are written."""
     named = set(files(imports))
     for file in imports.glob("*/*"):
-        if file not in named:
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)  # where something too large for memory was
+        elif file not in named:
             file.unlink(missing_ok=True)
 
 

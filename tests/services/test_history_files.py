@@ -18,7 +18,7 @@ from gateway.store.schema import upgrade
 from gateway.store.uow import make_begin, make_engine
 from gateway.testing import builders as b
 
-KILLS = 40
+KILLS = 25
 PUBLIC = 1_700_000_000
 
 
