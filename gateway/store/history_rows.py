@@ -92,7 +92,7 @@ _WITHOUT_RUN = ~exists().where(
     ~_JOB.c.active | (_RUN.c.submit_time >= _JOB.c.last_submit_time),
 )
 # Slurm keeps the tasks of an array that have not started in one record.
-_TASKS = case((_JOB.c.start_time.is_(None), _JOB.c.array_tasks))
+_TASKS = case((_JOB.c.start_time.is_(None) & _JOB.c.array_task.is_(None), _JOB.c.array_tasks))
 _JOBS = (
     select(*map(_of_job, _FACTS), _JOB.c.reason, _TASKS)
     .where(_JOB.c.id >= _FIRST, _JOB.c.id < _PAST, _WITHOUT_RUN)

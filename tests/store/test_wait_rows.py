@@ -74,7 +74,8 @@ def test_a_pending_array_counts_its_tasks(begin, read):
     b.add_job(begin, array_job_id=600, array_tasks=5, state="CANCELLED", end_time=b.NOW)
     started = b.add_job(begin, array_job_id=500, array_task=3, state="COMPLETED", array_tasks=9)
     b.add_run(begin, started)
-    assert [row["tasks"] for row in rows(read)] == [1, 37, 5]
+    b.add_job(begin, array_job_id=500, array_task=4, array_tasks=9)  # one that was held alone
+    assert [row["tasks"] for row in rows(read)] == [1, 37, 5, 1]
 
 
 def test_a_job_that_waits_again_has_a_row_beside_its_run(begin, read):
