@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import IO, Any, BinaryIO
 from zoneinfo import ZoneInfo
 
@@ -20,7 +21,7 @@ from gateway.core.sacct_frames import Dump, Held, Item, NoHeader, Step
 from gateway.core.sacct_text import MissingColumns, SacctRow
 from gateway.errors import GatewayError
 from gateway.services.import_text import Text, opened
-from gateway.services.ingest_new import WIDTH, prepare, values_of
+from gateway.services.ingest_new import WIDTH, most_gpus, prepare, values_of
 from gateway.store.squeezed import NOTHING, Squeezed, squeeze_jobs, squeeze_runs
 from gateway.wire import messages as m
 from gateway.wire.sacct_rows import cluster_of, read_row
@@ -29,6 +30,11 @@ ROWS = 5000  # of a batch, and so of a transaction
 TEXT, JSON = "sacct", "sacct-json"
 _CUT = "the file ends in the middle of this record"
 _OTHER_TASK = "another array task has this job id and this time of submission"
+_TOO_LARGE = "a number that no cluster has"
+_MOST = 2**31 - 1  # what every database keeps; in seconds 68 years
+# Fields of a record: seconds, minutes, nodes, processors, requeues.
+_COUNTS = itemgetter(12, 13, 15, 16, 22)
+_MAY_BE_UNKNOWN = itemgetter(14, 20, 21, 27)
 
 
 class BadHistory(GatewayError):
@@ -212,6 +218,9 @@ class _Gathering:
         self.row(row, json.dumps(given, ensure_ascii=True))
 
     def row(self, row: SacctRow, text: str) -> None:
+        if _is_too_large(row):
+            self.held.append((text, _TOO_LARGE))
+            return
         cluster = self._source.cluster or row.cluster or self._source.home
         key = (cluster, row.job_id)
         if key in self._seen:
@@ -236,6 +245,12 @@ class _Gathering:
             jobs, runs = squeeze_jobs(prepared.jobs), squeeze_runs(prepared.runs)
             yield Batch(cluster, jobs, runs, self._several.get(cluster, set()))
         self._empty()
+
+
+def _is_too_large(row: SacctRow) -> bool:
+    """Some tools print counts beyond what any database keeps; one such row would stop them all."""
+    known = (*_COUNTS(row), *(value or 0 for value in _MAY_BE_UNKNOWN(row)))
+    return max(known) > _MOST or most_gpus(row.alloc_tres, row.req_tres) > _MOST
 
 
 def _in_order(row: SacctRow) -> tuple[int, datetime, int]:

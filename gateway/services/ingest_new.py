@@ -123,6 +123,12 @@ def record_of(job: Sequence[Any]) -> m.RunRecord:
     return m.RunRecord(*values)
 
 
+def most_gpus(alloc: str, req: str) -> int:
+    """The larger of the two counts that rows have of a job's cards."""
+    shown, _, held = _gpus(alloc, req)
+    return max(shown, held) if isinstance(held, int) else shown
+
+
 @lru_cache(4096)
 def _state(text: str) -> _State:
     state = parse_state(text)[0]

@@ -72,6 +72,20 @@ def test_an_ended_job_becomes_a_job_and_a_run_to_settle(begin, put):
     assert (run.job_id, run.gpus * run.elapsed_seconds, run.to_settle) == (job.id, 48 * 3600, True)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"NCPUS": "4294967296"},
+        {"AllocTRES": "gres/gpu=99999999999"},
+        {"ReqTRES": "gres/gpu=99999999999999999999", "AllocTRES": ""},
+    ],
+)
+def test_a_row_with_a_number_that_no_database_keeps_is_held_and_stops_no_other(begin, put, fields):
+    report = put(line(**fields), line(JobID="51"))
+    assert (report.records, report.stored, report.held, report.ties) == (2, 1, 1, True)
+    assert [job.slurm_id for job in rows(begin, t.Job)] == [51]
+
+
 def test_repeating_an_import_changes_nothing(begin, put):
     """Case 20."""
     dump = [line(), line(JobID="51", State="CANCELLED by 7", Start="None", Elapsed="00:00:00")]
