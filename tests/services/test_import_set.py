@@ -19,6 +19,7 @@ from gateway.core.csv_mapping import BadMapping, from_toml
 from gateway.core.tres import gpu_count, parse_tres, single_gpu_type
 from gateway.history import sets
 from gateway.history.importing.load import Given
+from gateway.history.importing.spool import UnreadableFile
 from gateway.history.reading import runs
 from gateway.services.import_set import BadSetName, import_set, name_of
 
@@ -241,6 +242,34 @@ def test_of_a_cut_compressed_file_too(site):
     assert "compressed file ends in the middle" in report.loaded.cut
 
 
+def test_of_a_compressed_file_with_a_broken_byte_all_before_it_is_imported(site):
+    text = "\n".join([HEADER, *(ROW.replace("1,", f"{n},", 1) for n in range(1, 101))]) + "\n"
+    packed = bytearray(gzip.compress(text.encode()))
+    packed[-6] ^= 0xFF  # of the checksum behind the text
+    report = site.put(bytes(packed))
+    assert counts(report) == (100, 0, 0, 0, 0)
+    assert "incorrect data check" in report.loaded.cut
+    packed[12] ^= 0xFF
+    with pytest.raises(UnreadableFile, match="compressed file ends in the middle"):
+        site.put(bytes(packed))
+
+
+def test_a_quote_begins_nothing_where_sacct_wrote_the_file(site):
+    """Else the rows up to the next quote would be one field of one row that looks good."""
+    rows = [f"{ROW.replace('1,', f'{n},', 1)},a" for n in range(1, 6)]
+    rows[1] = f'{rows[1][:-1]}"x'
+    rows[3] = f'{rows[3][:-1]}y"'
+    report = site.put("\n".join([f"Job{HEADER},user", *rows, ""]).replace(",", "|"))
+    assert counts(report) == (5, 0, 0, 0, 0)
+    assert site.rows("user") == ["a", '"x', "a", 'y"', "a"]
+
+
+@pytest.mark.parametrize("delimiter", ["ab", '"', "\n"])
+def test_what_is_no_delimiter_is_refused(site, delimiter):
+    with pytest.raises(BadMapping, match="no delimiter"):
+        site.put(f"{HEADER}\n{ROW}\n", delimiter=delimiter)
+
+
 def test_a_quote_that_the_end_does_not_close_is_a_cut(site):
     report = site.put(f'{HEADER}\n{ROW}\n2,2026-01-01 10:00:00,,,,"FAI')
     assert counts(report) == (1, 1, 0, 0, 0)
@@ -332,7 +361,7 @@ def test_any_time_is_read_as_python_reads_it(tmp_path_factory, data):
     ]
 
 
-WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=12)
+WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), max_size=12)
 SECONDS = st.integers(0, 10**7)
 
 
@@ -353,7 +382,7 @@ def test_any_rows_written_as_csv_come_back(tmp_path_factory, jobs, ends, quoting
         submit = begin + number
         moments = [submit, submit + deferral, submit + deferral + wait]
         writer.writerow([number, user, *moments, moments[-1] + run, gpus])
-        expected.append((number, user.strip(" ") or None, deferral, wait, run, gpus))
+        expected.append((number, user.strip() or None, deferral, wait, run, gpus))
     assert counts(site.put(out.getvalue())) == (len(jobs), 0, 0, 0, 0)
     columns = ("slurm_id", "user", "cause_deferral", "cause_unknown", "elapsed_seconds", "gpus")
     assert site.rows(*columns) == expected

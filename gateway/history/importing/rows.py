@@ -20,7 +20,7 @@ from gateway.history.importing import expressions as sql
 
 TIMES = ("submit", "eligible", "start", "end")
 STEP, NO_ID = "step", "no job id"
-_SACCT_IDS = frozenset({"jobid", "jobidraw"})
+SACCT_IDS = frozenset({"jobid", "jobidraw"})
 _STEPS = r"^\d+(?:[_+]\d+)?\.[\w.+-]+$"
 _LAST = (LAST_YEAR - 1970) * 31_556_952
 _LONGEST = 100 * 31_556_952  # seconds; no job runs for a century
@@ -269,7 +269,7 @@ class Rows:
         )
 
     def _step(self) -> str:
-        if self._mapping.columns.get("id", "").strip().lower() not in _SACCT_IDS:
+        if self._mapping.columns.get("id", "").strip().lower() not in SACCT_IDS:
             return "false"
         return f"contains(id_t, '.') AND regexp_matches(id_t, '{_STEPS}')"
 

@@ -95,6 +95,8 @@ def _copied(raw: io.BufferedReader, path: Path) -> Spooled:
             cut = f"{_CUT} ({error})" if str(error) else _CUT
         if cut is None:
             copy.write(_plain(rest))
+        elif not copy.tell():
+            raise UnreadableFile(f"{cut}, before its first line does")
     return Spooled(path, cut, "" if cut is None else _plain(rest).decode())
 
 
@@ -114,10 +116,27 @@ def unpacked(raw: BinaryIO) -> Iterator[bytes]:
                 if not data.strip(b"\0"):
                     break  # filling behind the last member
                 machine, open_member = zlib.decompressobj(zlib.MAX_WBITS | 16), True
-            yield machine.decompress(data)
+            yield from _inflated(machine, data)
             open_member, data = not machine.eof, machine.unused_data
     if open_member:
         raise EOFError
+
+
+def _inflated(machine: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """All that comes before a broken byte, then zlib.error: zlib itself tells nothing of a call in
+    which it met one. `machine` is of no use after that."""
+    before = machine.copy()
+    try:
+        whole = machine.decompress(data)
+    except zlib.error:
+        if len(data) == 1:
+            raise
+        middle = len(data) // 2
+        # The halves go into one machine: where the first is whole, it is there afterwards.
+        yield from _inflated(before, data[:middle])
+        yield from _inflated(before, data[middle:])
+    else:
+        yield whole
 
 
 def _plain(text: bytes) -> bytes:

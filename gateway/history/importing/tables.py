@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 from gateway.core import swf
 from gateway.core.csv_mapping import BadMapping, CsvMapping, recognised
 from gateway.history.importing import expressions as sql
+from gateway.history.importing.rows import SACCT_IDS
 
 if TYPE_CHECKING:
     import duckdb
 
 SAMPLE = 20_000  # rows that are looked at before all are read
 _DELIMITERS = (",", "\t", ";", "|")
+_NO_DELIMITERS = frozenset('"\r\n')
+_SACCT = "|"
 _LONGEST_LINE = 16 * 2**20
 _EPOCH = 1_000_000_000  # September 2001: smaller numbers count from a trace's own begin
 _FAULTS = {
@@ -55,13 +58,18 @@ def csv_table(path: Path, given: CsvMapping | None, delimiter: str | None) -> Ta
     """Raises BadMapping where the header does not say what a history needs."""
     first = _first_line(path)
     separator = delimiter or (given.delimiter if given else None) or _likely(first)
+    if len(separator) != 1 or separator in _NO_DELIMITERS:
+        raise BadMapping(f"{separator!r} is no delimiter: it is one character, and no quote")
     header = next(csv.reader([first], delimiter=separator), [])
     mapping = replace(recognised(header, given), delimiter=separator)
     # The last of two columns with one name is not to be had by it.
     columns = {name: f"c{place}" for place, name in reversed(list(enumerate(header)))}
     everything = [f"c{place}" for place in range(len(header))]
     text = f" || {sql.quoted(separator)} || ".join(f"coalesce({one}, '')" for one in everything)
-    read = _reading(path, everything, f"delim = {sql.quoted(separator)}, header = true")
+    # `sacct -P` prints a quote as it is: it begins no field that goes on to the next one.
+    quotes = separator != _SACCT or SACCT_IDS.isdisjoint(map(str.lower, header))
+    how = f"delim = {sql.quoted(separator)}, header = true"
+    read = _reading(path, everything, how, quotes=quotes)
     return Table(
         mapping,
         columns,
@@ -75,7 +83,7 @@ def swf_table(path: Path, given: CsvMapping | None) -> Table:
     """A cancelled job that ran no second never started: its wait says when it was given up."""
     with path.open(encoding="utf-8", errors="replace") as file:
         told = swf.head(islice(file, 10_000))
-    read = _reading(path, ["line"], "delim = '\\x01', header = false").replace("'\"'", "''")
+    read = _reading(path, ["line"], "delim = '\\x01', header = false", quotes=False)
     fields = {name: f"nullif(f[{place}], '-1')" for place, name in enumerate(swf.FIELDS, start=1)}
     parts = f"f[11] IN ({sql.listed(swf.PARTS)})"
     never = "(f[11] = '5' AND coalesce(try_cast(f[4] AS DOUBLE) <= 0, true))"
@@ -155,10 +163,10 @@ def _ends_in(path: Path, text: str, fault: str) -> bool:
     )
 
 
-def _reading(path: Path, columns: Sequence[str], how: str) -> str:
+def _reading(path: Path, columns: Sequence[str], how: str, *, quotes: bool) -> str:
     """The call without its closing bracket."""
     types = ", ".join(f"{sql.quoted(column)}: 'VARCHAR'" for column in columns)
-    quote = "quote = '\"', escape = '\"'"
+    quote = "quote = '\"', escape = '\"'" if quotes else "quote = '', escape = ''"
     return (
         f"read_csv({sql.quoted(str(path))}, {how}, columns = {{{types}}}, auto_detect = false,"
         f" {quote}, max_line_size = {_LONGEST_LINE}"
