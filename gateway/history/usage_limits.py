@@ -59,7 +59,8 @@ FROM (
                 + CASE WHEN cause_now = 'group_limit' THEN since_seen ELSE 0 END AS by_group,
             coalesce(cause_qos_limit, 0)
                 + CASE WHEN cause_now = 'qos_limit' THEN since_seen ELSE 0 END AS by_qos,
-            greatest(date_diff('second', submit_time, coalesce(start_time, end_time, $now))
+            greatest(date_diff('second', submit_time, coalesce(start_time, end_time,
+                if(source IS NULL, $now, seen_at)))
                 - coalesce(cause_deferral, 0)
                 - CASE WHEN cause_now = 'deferral' THEN since_seen ELSE 0 END, 0) AS wait
         FROM (

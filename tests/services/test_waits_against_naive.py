@@ -60,6 +60,10 @@ def _row(chance):
     }
     if kind == "waiting":
         row |= {"seen_at": LAST + 86_400, "cause_now": chance.choice((None, "priority"))}
+    if chance.random() < 0.2:
+        row |= {"source": "trace", "cause_now": None}
+        if kind == "running" and chance.random() < 0.5:
+            row["elapsed_seconds"] = elapsed
     return row
 
 
@@ -116,8 +120,10 @@ def held(row, question):
 
 
 def waited(row, question):
-    """Until it started, ended without a start, or now; None: it was never eligible."""
-    until = next((row[n] for n in ("start_time", "end_time") if row[n] is not None), NOW)
+    """Until it started, ended without a start, or now, or the end of its set; None: it was never
+    eligible."""
+    now = row["seen_at"] if row["source"] else NOW
+    until = next((row[n] for n in ("start_time", "end_time") if row[n] is not None), now)
     if question.wait is Wait.SUBMIT:
         return max(until - row["submit_time"], 0)
     eligible = row["eligible_time"]
@@ -214,13 +220,21 @@ def hours(rows, question, name):
     for row in rows:
         if row["start_time"] is None:
             continue
-        end = NOW if row["end_time"] is None else row["end_time"]
+        end = goes_on_until(row) if row["end_time"] is None else row["end_time"]
         since = question.since.timestamp() if question.since else 0
         until = question.until.timestamp() if question.until else 2**40
-        run = NOW - row["start_time"] if row["end_time"] is None else run_time(row)
+        run = end - row["start_time"] if row["end_time"] is None else run_time(row)
         part = max(min(end, until) - max(row["start_time"], since), 0)
         total += (row[name] or 0) * run * part / max(end - row["start_time"], 1)
     return total / 3600
+
+
+def goes_on_until(row):
+    """Of a run without an end: until now and no longer than its limit, or than a set tells."""
+    if row["source"]:
+        return row["start_time"] + (row["elapsed_seconds"] or 0)
+    limit = row["limit_minutes"]
+    return NOW if limit is None else min(NOW, row["start_time"] + 60 * limit)
 
 
 def people(rows, question):
@@ -298,7 +312,9 @@ def test_by(past, dimension, zone):
     found = dict(waits.by(parts, question, dimension))
     empty = set(grouped) - set(found)
     assert set(found) <= set(grouped)
-    assert not any(counted(row, question) or row["start_time"] for k in empty for row in grouped[k])
+    left = [row for key in empty for row in grouped[key]]
+    assert not any(counted(row, question) or has_ended(row) for row in left)
+    assert hours(left, question, "gpus") == 0
     for key, figures in found.items():
         check(figures, grouped[key], question)
         assert (figures.people, figures.others) == people(grouped[key], question)
@@ -385,7 +401,7 @@ def test_causes(past, dimension):
         key = key_of(row, dimension, "UTC") if dimension else ""
         for cause in Cause:
             expected[key][cause] += row[f"cause_{cause}"] or 0
-        if row["state"] == "WAITING":
+        if row["state"] == "WAITING" and not row["source"]:
             cause = Cause.PRIORITY if row["cause_now"] else Cause.UNKNOWN
             expected[key][cause] += NOW - row["seen_at"]
     found = causes.causes(parts, question, dimension)

@@ -98,7 +98,8 @@ def load(given: Given, folder: Path, there: Sequence[Path]) -> Loaded:
         loaded = Loaded(table.mapping, cut=spooled.cut)
         loaded.records = _number(connection, f"SELECT count(*) FROM {_parquet([staged])}")
         _held(connection, staged, spooled, loaded)
-        _store(connection, staged, there, loaded, has_id="id" in table.mapping.columns)
+        has_id = "id" in table.mapping.columns
+        _store(connection, staged, there, loaded, has_id=has_id, now=given.now)
     return loaded
 
 
@@ -205,10 +206,14 @@ def _store(
     loaded: Loaded,
     *,
     has_id: bool,
+    now: datetime,
 ) -> None:
     """The good rows that are new, each once, in one file; none where there are none."""
     chosen = ", ".join(f'"{column}"' for column in COLUMNS)
     good = f"SELECT {chosen} FROM {_parquet([staged])} WHERE problem IS NULL"
+    waiting = _known_until(connection, good, now)
+    if waiting:
+        good = f"SELECT * REPLACE ({waiting}) FROM ({good})"
     several = _several(connection, good, loaded, has_id=has_id)
     once = f"SELECT * FROM ({good}) a WHERE NOT EXISTS (SELECT 1 FROM several b WHERE {_SAME})"
     once = f"{once} UNION ALL SELECT {chosen} FROM chosen" if several else good
@@ -221,7 +226,7 @@ def _store(
         )
         loaded.known = _number(connection, found)
     file = staged
-    if several or loaded.known or loaded.held or loaded.steps:
+    if several or waiting or loaded.known or loaded.held or loaded.steps:
         file = staged.with_name(f"rows-{secrets.token_hex(6)}.parquet")
         _copy(connection, new, file)
         staged.unlink()
@@ -231,6 +236,28 @@ def _store(
         loaded.file = file.name
     else:
         file.unlink()
+
+
+def _known_until(connection: "duckdb.DuckDBPyConnection", good: str, now: datetime) -> str | None:
+    """What to say of jobs that wait: until when is known, which is the last moment that the file
+    tells of, and not now. None where nothing waits."""
+    waits = "start_time IS NULL AND end_time IS NULL"
+    if not _number(connection, f"SELECT count(*) FROM ({good}) WHERE {waits}"):
+        return None
+    until = int(now.timestamp())
+    lasts = ", ".join(
+        f"max({what}_time) FILTER ({what}_time <= make_timestamp({until}000000))"
+        for what in ("submit", "start", "end")
+    )
+    row = connection.execute(f"SELECT epoch(greatest({lasts}))::BIGINT FROM ({good})").fetchone()
+    last = until if row is None or row[0] is None else int(row[0])
+    waited = f"greatest({last} - epoch(submit_time)::BIGINT, 0)"
+    seen = f"make_timestamp({last}000000)"
+    return (
+        f"CASE WHEN {waits} THEN {seen} END AS seen_at,"
+        f" if({waits}, least(cause_deferral, {waited}), cause_deferral) AS cause_deferral,"
+        f" if({waits}, {waited} - least(cause_deferral, {waited}), cause_unknown) AS cause_unknown"
+    )
 
 
 def _several(

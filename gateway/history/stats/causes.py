@@ -74,8 +74,9 @@ def _sums(
 def _add_since_seen(
     found: Rows, keys: Keys | TimeKeys, question: Question, seconds: "Numbers"
 ) -> None:
-    """What waits has waited on for the same cause since its row was written."""
-    waits = found.each(found.part.cells["kind"] == WAITING)
+    """What waits has waited on for the same cause since its row was written; of what waits in an
+    imported set nobody knows more."""
+    waits = found.each((found.part.cells["kind"] == WAITING) & ~found.part.imported)
     if not waits.any():
         return
     key = keys.of(found)[waits]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHAPE = 1  # of a part: another number makes all anew
+SHAPE = 2  # of a part: another number makes all anew
 PART = 1 << 19
 FOLDER = "columns"
 WAITING, LEFT, RUNNING, ENDED = range(4)  # kinds of rows
@@ -46,9 +46,11 @@ TEXTS = (
 )
 _COUNTS = ("kind", "again", "throttled", "gpus", "cpus", "limit_minutes")
 _ROWS = {"submit": "<u4", "eligible": "<u4", "start": "<u4", "end": "<u4", "run": "<i4"}
-# Kept where some row of the part has them: seconds of causes; until when those are counted.
-_MORE = {**{f"cause_{cause}": "<i4" for cause in Cause}, "seen": "<u4"}
+# Kept where some row of the part has them: seconds of causes; until when those are counted; until
+# when at most a run goes on that has no end.
+_MORE = {**{f"cause_{cause}": "<i4" for cause in Cause}, "seen": "<u4", "latest": "<u4"}
 _CELLS = ("rows", *_COUNTS, *TEXTS)
+_NEVER = 2**32 - 1
 _SECOND = "greatest(coalesce(epoch_us({}) // 1000000, 0), 0)::UINTEGER"
 # An imported file may be older than a column.
 _NULLS = ", ".join(f'NULL::{kind.value} AS "{name}"' for name, kind in COLUMNS.items())
@@ -68,8 +70,12 @@ CREATE OR REPLACE TEMP TABLE part AS SELECT
     {_SECOND.format("start_time")} AS start, {_SECOND.format("end_time")} AS "end",
     if(start_time IS NULL OR end_time IS NULL, 0, greatest(0, coalesce(elapsed_seconds,
         (epoch_us(end_time) - epoch_us(start_time)) // 1000000)))::INTEGER AS run,
-    {", ".join(f"coalesce({name}, 0)::INTEGER AS {name}" for name in _MORE if name != "seen")},
-    {_SECOND.format("seen_at")} AS seen
+    {", ".join(f"coalesce(cause_{cause}, 0)::INTEGER AS cause_{cause}" for cause in Cause)},
+    {_SECOND.format("seen_at")} AS seen,
+    (CASE WHEN start_time IS NULL OR end_time IS NOT NULL THEN 0 WHEN source IS NULL
+        THEN least({_SECOND.format("start_time")} + coalesce(60::BIGINT * limit_minutes, {_NEVER}),
+        {_NEVER}) ELSE {_SECOND.format("start_time")} + greatest(coalesce(elapsed_seconds, 0), 0)
+        END)::UINTEGER AS latest
 FROM ((SELECT {_NULLS} LIMIT 0) UNION ALL BY NAME
     SELECT * FROM read_parquet($file, file_row_number = true))
 WHERE file_row_number >= $first AND file_row_number < $past
@@ -90,7 +96,7 @@ _CELL_COLUMNS = f'SELECT "rows", {_SAME} FROM cell ORDER BY cell'  # noqa: S608
 @dataclass(frozen=True)
 class Part:
     """`rows`: by name an array of a number a row, in the order of cells. Seconds since 1970,
-    0 where unknown; `run` is the run time; `cause_…` and `seen` may not be there: all 0.
+    0 where unknown; `run` is the run time; `cause_…`, `seen` and `latest` may not be there: all 0.
     `cells`: by name an array of a number a cell, of texts the place in `texts`."""
 
     rows: Mapping[str, "Numbers"]
@@ -101,6 +107,13 @@ class Part:
     def firsts(self) -> "Numbers":
         """Where the rows of each cell begin; one more, where the last ones end."""
         return np.concatenate(([0], np.cumsum(self.cells["rows"], dtype=np.int64)))
+
+    @cached_property
+    def imported(self) -> "Numbers":
+        """By cell, whether it is of an imported set: what its rows tell ends with their file."""
+        known = np.array([bool(text) for text in self.texts["source"]])
+        found: Numbers = known[self.cells["source"]]
+        return found
 
     @cached_property
     def submitted(self) -> tuple[int, int]:

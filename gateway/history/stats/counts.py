@@ -124,8 +124,8 @@ def _is_near(cells: Cells, question: Question) -> bool:
 
 
 def _seconds(found: Rows, question: Question, *, clipped: bool, by_row: bool) -> "Numbers":
-    """Run time, of each row or cell; until now where it goes on; the part that lies in the period
-    where `clipped`."""
+    """Run time, of each row or cell; until now where it goes on, and no longer than its limit, or
+    than an imported set tells; the part that lies in the period where `clipped`."""
     run = (found.column("run") if by_row else found.summed(RUN)).astype(np.float64)
     first, last = found.part.started_to_ended
     now = int(question.now.timestamp())
@@ -138,14 +138,16 @@ def _seconds(found: Rows, question: Question, *, clipped: bool, by_row: bool) ->
     over = np.flatnonzero((start < since) | (end > until) | (end == 0))
     if over.size:
         told = found.column("run")[over].astype(np.float64)
-        longer = _inside(start[over], end[over], told, (since, until, now)) - told
+        latest = found.column("latest")[over] if "latest" in found.part.rows else end[over]
+        now_or_limit = np.minimum(latest, now)
+        longer = _inside(start[over], end[over], told, (since, until, now_or_limit)) - told
         cell = over if by_row else np.searchsorted(np.cumsum(found.counts), over, side="right")
         run += np.bincount(cell, longer, minlength=len(run))
     return np.maximum(run, 0, out=run)
 
 
 def _inside(
-    start: "Numbers", end: "Numbers", run: "Numbers", bounds: tuple[float, float, int]
+    start: "Numbers", end: "Numbers", run: "Numbers", bounds: "tuple[float, float, Numbers]"
 ) -> "Numbers":
     """The part of each run time between `since` and `until`, as its part of start to end."""
     since, until, now = bounds

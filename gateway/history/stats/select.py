@@ -138,13 +138,12 @@ class Selection:
         )
 
     def waiting(self, keys: Keys | TimeKeys) -> "list[Piece]":
-        """How long those have waited that wait, until now."""
-        now = int(self.question.now.timestamp())
+        """How long those have waited that wait, until now; of an imported set, until its end."""
         return known(
             self.pieces(
                 keys,
                 lambda cells: cells.service & (cells.kind == WAITING),
-                lambda rows: self._unstarted(rows, np.full(1, now, np.uint32)),
+                lambda rows: self._unstarted(rows, self._seen_until(rows)),
             )
         )
 
@@ -156,6 +155,12 @@ class Selection:
         """Seconds of rows that started."""
         name = "submit" if self.question.wait is Wait.SUBMIT else "eligible"
         return between(found.column(name), found.column("start"))
+
+    def _seen_until(self, found: Rows) -> "Numbers":
+        now = np.full(1, int(self.question.now.timestamp()), np.uint32)
+        if not found.part.imported.any() or "seen" not in found.part.rows:
+            return now
+        return np.where(found.each(found.part.imported), found.column("seen"), now)
 
     def _unstarted(self, found: Rows, until: "Numbers") -> "Numbers":
         if self.question.wait is Wait.SUBMIT:
