@@ -28,6 +28,7 @@ LIST = "runs.json"
 OWN: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": False}
 # Half the size of the first version's, and read no slower.
 _ENCODING = "PARQUET_VERSION v2"
+_MAGIC = b"PAR1"  # begins and ends each Parquet file
 KEPT_SECONDS = 600.0  # readers that have the list of a moment ago still open its files
 
 
@@ -56,7 +57,7 @@ def writing(folder: Path, *, wait: bool) -> Iterator[bool]:
 
 def load(folder: Path) -> Manifest | None:
     """What the list says; None where there is none, or none that this code can read, or where it
-    names a file that has gone: then everything is to be made anew."""
+    names a file that has gone or has no end: then everything is to be made anew."""
     try:
         found = json.loads((folder / LIST).read_text())
         if found["shape"] != SHAPE:
@@ -66,8 +67,19 @@ def load(folder: Path) -> Manifest | None:
         manifest = Manifest(files, int(found["highest"]), made_at)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    whole = all((folder / name).is_file() for name in set(files.values()))
+    whole = all(_is_whole(folder / name) for name in set(files.values()))
     return manifest if whole else None
+
+
+def _is_whole(file: Path) -> bool:
+    """Whether both ends are there: a file system that broke down may have left a part of it."""
+    try:
+        with file.open("rb") as opened:
+            first = opened.read(len(_MAGIC))
+            opened.seek(-len(_MAGIC), os.SEEK_END)
+            return first == opened.read() == _MAGIC
+    except OSError:
+        return False
 
 
 def save(folder: Path, manifest: Manifest) -> None:

@@ -1,6 +1,7 @@
 """The columnar history: in step, whole at each moment, and made again when it is gone."""
 
 import json
+import os
 from datetime import timedelta
 
 import pytest
@@ -124,6 +125,9 @@ def test_a_list_or_file_that_is_gone_or_broken_is_made_anew(folder, begin, read)
         lambda: (folder / blocks.LIST).write_text("[]"),
         lambda: (folder / blocks.LIST).write_text(json.dumps({"shape": blocks.SHAPE + 1})),
         lambda: [file.unlink() for file in folder.glob("runs-*.parquet")],
+        lambda: [file.write_bytes(b"") for file in folder.glob("runs-*.parquet")],
+        lambda: [os.truncate(file, 1000) for file in folder.glob("runs-*.parquet")],
+        lambda: [file.write_bytes(b"x" * 9000) for file in folder.glob("runs-*.parquet")],
     ):
         assert keep(folder, begin, read).rebuilt
         assert len(rows(folder)) == 1
