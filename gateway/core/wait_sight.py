@@ -85,7 +85,7 @@ def shown(
 ) -> Shown[tuple[str, C]]:
     """Rows whose sum is seen as well. `together`: how many other people the rows of these keys are
     of. So many are hidden that the sum less what is seen tells of enough people, too."""
-    rows = [(key, figure) for key, figure in rows if figure.jobs]
+    rows = list(rows)
     hidden = {key for key, figure in rows if not sight.sees(figure)}
     spare = sorted(
         (

@@ -147,15 +147,15 @@ class SeenWaits:
         rows = dict(self._past.by(led, Dimension.USER)) if led else {}
         if mine:
             rows |= dict(self._past.by(mine, Dimension.USER))
-        found = [row for row in rows.items() if row[1].jobs]
-        return Shown(tuple(sorted(found, key=lambda row: (-row[1].jobs, row[0]))))
+        return Shown(tuple(sorted(rows.items(), key=lambda row: (-row[1].jobs, row[0]))))
 
     def _parts(self, parts: Iterable[C]) -> Shown[C]:
-        """Steps of time and hours: people of several are not told apart, so their sum counts."""
-        named = {str(place): part for place, part in enumerate(parts)}
+        """Steps of time and hours: people of several are not told apart, and may be the same ones,
+        so that several are of as many people as one of them."""
+        named = {str(place): part for place, part in enumerate(parts) if part.jobs}
 
         def together(keys: tuple[str, ...]) -> int:
-            return sum(named[key].others for key in keys)
+            return max(named[key].others for key in keys)
 
         found = shown(named.items(), self.sight, together)
         return Shown(tuple(part for _, part in found.rows), found.hidden)

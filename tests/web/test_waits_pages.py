@@ -301,3 +301,22 @@ def test_the_distribution_and_the_series_count_every_job(lived: Past, boss: Brow
     assert {row["curve"] for row in curves} == {"wait_started", "wait_all", "run"}
     last = [row for row in curves if row["curve"] == "wait_started"][-1]
     assert float(last["share"]) == 1.0
+
+
+def test_hours_of_one_person_cannot_be_reckoned_from_the_sum(past: Past, site: Site) -> None:
+    for user in ("nlp-1", "nlp-2", "nlp-lead"):
+        past.ran(wait=HOUR, user=user, group="nlp", gpus=8)
+    for hours in (1, 2, 3):
+        past.ran(wait=HOUR, user="biolab-1", group="biolab", gpus=8, days=5 - hours / 24)
+    past.keep()
+    rows = table(site.signed_in("vision-1"), "/week.csv")
+    assert not [row for row in rows if row["jobs"] not in {"", "0"}]
+
+
+def test_who_is_in_the_hours_alone_hides_nobodys_wait(past: Past, site: Site) -> None:
+    for user in ("nlp-1", "nlp-2", "nlp-lead"):
+        past.ran(wait=0, run=72 * HOUR, user=user, group="nlp", gpus=8, days=31)
+    past.ran(wait=20 * HOUR, user="biolab-1", group="biolab", gpus=8)
+    past.keep()
+    assert "Hidden: fewer than 3 people" in site.signed_in("vision-1").get("/waits").text
+    assert names(site.signed_in("boss"), "group") == {"nlp", "biolab"}

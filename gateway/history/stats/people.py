@@ -36,13 +36,16 @@ class _Set:
 
 class People:
     """Different users by key, and of all keys together (the last). `others`: without the asker's
-    own rows, one that names nobody counting as a person."""
+    own rows, one that names nobody counting as a person; of the jobs, where there are any: who is
+    in the hours alone does not hide whose waits a figure tells."""
 
     def __init__(self, parts: Sequence[Part], question: Question, keys: int) -> None:
         self._question, self._keys = question, keys
         names = sorted({name for part in parts for name in part.texts["user"]} - {""})
         self._codes = {name: code for code, name in enumerate(names)}
-        self._seen, self._others = _Set(keys * len(names)), _Set(keys * len(names))
+        self._seen = _Set(keys * len(names))
+        # Of the jobs, and of the hours.
+        self._others = (_Set(keys * len(names)), _Set(keys * len(names)))
         self._nameless = np.zeros((2, keys), np.int64)
         self._lock = Lock()
 
@@ -61,7 +64,7 @@ class People:
         code = key * np.int64(len(self._codes)) + row_user
         named = inside & (row_user >= 0)
         self._seen.add(code[named])
-        self._others.add(code[named & row_other])
+        self._others[int(hours)].add(code[named & row_other])
         nameless = inside & (row_user < 0) & row_other
         weights = None if count is None else count[nameless]
         found = np.bincount(key[nameless], weights, minlength=self._keys)
@@ -70,9 +73,11 @@ class People:
 
     def counts(self) -> "tuple[Numbers, Numbers]":
         """People and others, by key."""
-        most = self._nameless.max(axis=0)
-        nameless = np.append(most, most.sum())
-        return self._by_key(self._seen), self._by_key(self._others) + nameless
+        of_jobs, of_hours = (
+            self._by_key(found) + np.append(nameless, nameless.sum())
+            for found, nameless in zip(self._others, self._nameless, strict=True)
+        )
+        return self._by_key(self._seen), np.where(of_jobs > 0, of_jobs, of_hours)
 
     def lists(self) -> tuple[list[int], list[int]]:
         """The same, as whole numbers."""
