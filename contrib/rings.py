@@ -74,7 +74,7 @@ RINGS = (
                 *SIDE_BY_SIDE,
             ),
         ),
-        budget_seconds=900,
+        budget_seconds=1200,
     ),
     Ring(
         "store",
