@@ -67,11 +67,11 @@ def load(folder: Path) -> Manifest | None:
         manifest = Manifest(files, int(found["highest"]), made_at)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    whole = all(_is_whole(folder / name) for name in set(files.values()))
+    whole = all(is_whole(folder / name) for name in set(files.values()))
     return manifest if whole else None
 
 
-def _is_whole(file: Path) -> bool:
+def is_whole(file: Path) -> bool:
     """Whether both ends are there: a file system that broke down may have left a part of it."""
     try:
         with file.open("rb") as opened:

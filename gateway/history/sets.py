@@ -67,8 +67,18 @@ def listed(imports: Path) -> list[ImportedSet]:
 
 
 def files(imports: Path) -> list[Path]:
-    """The files of all sets."""
-    return [folder_of(imports, one.name) / file for one in listed(imports) for file in one.files]
+    """The files of all sets. Raises BrokenSets where one has gone or has no end: statistics without
+    it would be wrong, and nobody else has its rows."""
+    found = []
+    for one in listed(imports):
+        for name in one.files:
+            file = folder_of(imports, one.name) / name
+            if not blocks.is_whole(file):
+                raise BrokenSets(
+                    f"{file} is broken: `sluice history forget {one.name}`, then import"
+                )
+            found.append(file)
+    return found
 
 
 @contextmanager
@@ -100,7 +110,7 @@ def remove(imports: Path, name: str) -> bool:
 def sweep(imports: Path) -> None:
     """Delete what a killed import left: no list names it. Call it within `changing`, before files
     are written."""
-    named = set(files(imports))
+    named = {folder_of(imports, one.name) / file for one in listed(imports) for file in one.files}
     for file in imports.glob("*/*"):
         if file.is_dir():
             shutil.rmtree(file, ignore_errors=True)  # where something too large for memory was

@@ -227,6 +227,17 @@ def test_a_list_of_sets_that_cannot_be_read_is_told_and_not_taken_for_none(folde
         pass
 
 
+def test_a_set_with_a_file_that_has_lost_its_end_is_told_and_can_be_forgotten(folder):
+    given = imported(folder, "a", 1)
+    imports = folder.parent / sets.FOLDER
+    os.truncate(imports / "a" / given.files[0], 1000)
+    with pytest.raises(sets.BrokenSets, match="forget a"), reading.runs(folder):
+        pass
+    with sets.changing(imports):
+        assert sets.remove(imports, "a")
+    assert counts(folder) == []
+
+
 # Export.
 
 
