@@ -90,7 +90,7 @@ class PastUse:
         def together(keys: tuple[str, ...]) -> int:
             if len(by) != 1 or by[0] is By.MONTH:
                 named = {_APART.join(row.keys): row.others for row in rows}
-                return sum(named[key] for key in keys)
+                return max(named[key] for key in keys)  # they may be the same people
             return sum(one.others for one in self._use(_among(asked, by[0], keys), ()))
 
         found = shown([(_APART.join(row.keys), row) for row in rows], self.sight, together)
@@ -120,9 +120,9 @@ class PastUse:
         """How much of their limits runs used: bins from none to all of it."""
         asked = self.sight.asked(question)
         rows = [] if asked is None else usage_limits.limit_bins(self._connection, asked)
-        named = {str(row.low): row for row in rows}
+        named = {str(row.low): row for row in rows if row.jobs}
         found = shown(
-            named.items(), self.sight, lambda keys: sum(named[key].others for key in keys)
+            named.items(), self.sight, lambda keys: max(named[key].others for key in keys)
         )
         return Shown(tuple(row for _, row in found.rows), found.hidden)
 
