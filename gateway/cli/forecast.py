@@ -21,7 +21,7 @@ _NO = {
     NoForecast.NO_HISTORY: "No forecast: nothing was learned yet. `sluice forecast train` learns "
     "from the history.",
     NoForecast.TOO_THIN: "No forecast: too few jobs have started in this partition in the last 30 "
-    "days, or the last week's forecasts are too few to calibrate by.",
+    "days, or too few of this QoS, or the last week's forecasts are too few to calibrate by.",
     NoForecast.NEVER: "No forecast: such a job can never start.",
 }
 

@@ -97,7 +97,7 @@ def _told(model: "Model") -> Trained:
     return Trained(
         moment=datetime.fromtimestamp(model.moment, UTC),
         calibrated=model.shifts is not None,
-        waits=sum(model.started.values()),
+        waits=sum(sum(by_qos.values()) for by_qos in model.started.values()),
         partitions=len(model.started),
     )
 

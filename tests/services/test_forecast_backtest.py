@@ -50,6 +50,7 @@ def past(number: int = 3000) -> Rows:
             "counts": np.ones(number, dtype=bool),
             "group": group.astype(str),
             "partition": np.full(number, "gpu"),
+            "qos": np.random.default_rng(9).choice(["", "normal", "high"], number),
             "gpus": chance.choice([0, 1, 4, 8, 16], number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 4),
@@ -119,6 +120,7 @@ def test_baselines_and_losses_by_hand() -> None:
             "counts": np.ones(4, dtype=bool),
             "group": np.full(4, "g"),
             "partition": np.array(["a", "a", "b", "a"]),
+            "qos": np.full(4, ""),
             **{name: np.ones(4, dtype=int) for name in ("gpus", "nodes", "cpus", "minutes")},
         }
     )
@@ -217,7 +219,7 @@ def test_rows_of_the_view_are_read_by_what_they_are() -> None:
         row(slurm_id=2, start_time=None, end_time=None, eligible_time=NOW - 2 * hour),  # waits
         row(slurm_id=3, start_time=None, end_time=NOW - hour, eligible_time=NOW - 2.5 * hour),
         row(slurm_id=4, eligible_time=None, start_time=None, end_time=None),  # held: not in line
-        row(slurm_id=5, restarts=1),
+        row(slurm_id=5, restarts=1, qos="normal"),
         row(slurm_id=6, cause_array_throttle=60),
         row(slurm_id=7, source="elsewhere"),
         row(slurm_id=8, limit_minutes=None, gpus=None, group=None, end_time=None),
@@ -236,6 +238,8 @@ def test_rows_of_the_view_are_read_by_what_they_are() -> None:
     assert int(rows.counts.sum()) == 4
     assert rows.minutes.min() == -1
     assert rows.groups.tolist() == ["", "nlp"]
+    assert rows.qoses.tolist() == ["normal"]
+    assert sorted(rows.qos.tolist()) == [-1] * 5 + [0]
     assert set((rows.left - rows.asked)[rows.started].tolist()) == {3600}
     by_submit = read(connection, now=NOW, wait=Wait.SUBMIT)
     assert set((by_submit.left - by_submit.asked)[by_submit.started].tolist()) == {7200}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def past(number: int = 4000, *, days: int = 20, slow: float = 1.0) -> Rows:
             "counts": np.ones(number, dtype=bool),
             "group": chance.choice(["nlp", "vision", "robots"], number),
             "partition": np.where(chance.random(number) < 0.99, "gpu", "quiet"),
+            "qos": np.random.default_rng(9).choice(["", "normal", "spot"], number),
             "gpus": chance.integers(0, 9, number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 8),
@@ -93,6 +95,64 @@ def test_a_partition_with_few_starts_gets_no_number(trained: tuple[Model, Queue]
     assert answers[:2] == [NoForecast.TOO_THIN, NoForecast.TOO_THIN]
     assert isinstance(answers[2], Forecast)
     assert model.forecast([], queue) == []
+
+
+def of_two_qos() -> Rows:
+    """All of one group in one partition: `normal` waits hours, `high` a few minutes."""
+    chance, number, now = np.random.default_rng(4), 3000, seconds(NOW)
+    asked = now - chance.integers(1, 20 * DAY, number)
+    high = chance.random(number) < 0.2
+    wait = np.where(high, 240, 5 * HOUR) * chance.lognormal(0, 0.4, number)
+    ones = np.ones(number, dtype=int)
+    return make(
+        {
+            "asked": asked,
+            "left": asked + wait.astype(np.int64),
+            "started": ones > 0,
+            "end": asked + wait.astype(np.int64) + 2 * HOUR,
+            "counts": ones > 0,
+            "group": np.full(number, "nlp"),
+            "partition": np.full(number, "gpu"),
+            "qos": np.where(high, "high", "normal"),
+            "gpus": ones,
+            "nodes": ones,
+            "cpus": 8 * ones,
+            "minutes": 60 * ones,
+        }
+    ).known(now)
+
+
+def test_a_qos_that_starts_in_minutes_is_told_from_one_that_takes_hours() -> None:
+    rows = of_two_qos()
+    model, queue = train(rows, now=NOW), Queue.of(rows)
+    high, normal, new, none = model.forecast(
+        [ask(qos=qos) for qos in ("high", "normal", "new", None)], queue
+    )
+    assert isinstance(high, Forecast)
+    assert isinstance(normal, Forecast)
+    assert 150 < high.p50_s < 400
+    assert 4 * HOUR < normal.p50_s < 6 * HOUR
+    assert (high.p90_s or 0) < normal.p50_s
+    # Nobody has waited so: a number would be the trees' guess at what they have not seen.
+    assert new is none is NoForecast.TOO_THIN
+
+
+def test_where_no_job_has_a_qos_that_of_the_form_does_not_matter() -> None:
+    rows = of_two_qos()
+    rows = replace(rows, qos=np.full(len(rows), -1), qoses=rows.qoses[:0])
+    model, queue = train(rows, now=NOW), Queue.of(rows)
+    named, none = model.forecast([ask(qos="normal"), ask()], queue)
+    assert isinstance(named, Forecast)
+    assert named == none
+
+
+def test_rows_without_a_qos_say_nothing_of_one() -> None:
+    """So that a file without QoS is learned from as if nobody knew of them."""
+    rows = replace(of_two_qos(), qos=np.full(len(of_two_qos()), -1))
+    features = Queue.of(rows).features(questions(rows))
+    assert {name for place, name in enumerate(NAMES) if (features[:, place] == -1).all()} == {
+        name for name in NAMES if "qos" in name
+    }
 
 
 def test_two_days_are_too_few_to_know_how_good_forecasts_are() -> None:
@@ -212,6 +272,11 @@ def test_the_queue_is_counted_as_one_would_by_hand() -> None:
             column["group_partition_running"][place]
             == (runs & same & (rows.partition == rows.partition[place])).sum()
         )
+        mine = rows.qos == rows.qos[place]
+        here = mine & (rows.partition == rows.partition[place])
+        told = rows.qos[place] >= 0
+        assert column["qos_waiting"][place] == ((waits & mine).sum() if told else -1)
+        assert column["partition_qos_running"][place] == ((runs & here).sum() if told else -1)
         ages = at - rows.asked[waits & same]
         expected = ages.mean() if len(ages) else -1
         assert column["group_mean_age"][place] == pytest.approx(expected, rel=1e-6)
@@ -249,5 +314,6 @@ def test_a_clock_that_was_set_back_makes_no_negative_wait() -> None:
     columns = {name: getattr(rows, name) for name in ("asked", "end", "started", "counts")}
     numbers = {name: getattr(rows, name) for name in ("gpus", "nodes", "cpus", "minutes")}
     names = {"group": rows.groups[rows.group], "partition": rows.partitions[rows.partition]}
+    names["qos"] = np.full(300, "")
     back = make(columns | numbers | names | {"left": rows.asked - 50})
     assert (back.left == back.asked).all()

@@ -32,6 +32,7 @@ def past() -> rows.Rows:
             "counts": np.ones(number, dtype=bool),
             "group": chance.choice(["nlp", "vision"], number),
             "partition": np.where(large, "h100", "a100"),
+            "qos": np.random.default_rng(9).choice(["", "normal", "high"], number),
             "gpus": chance.integers(1, 9, number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 8),
@@ -62,6 +63,7 @@ def test_a_web_process_answers_as_the_whole_queue_does(
     folder: Path, learned: tuple[model.Model, features.Queue]
 ) -> None:
     asks = [ask(), ask("h100"), ask(gpus=1), ask(group="nobody"), ask("quiet")]
+    asks[3:3] = [ask("h100", qos=qos) for qos in ("normal", "high", "never seen")]
     whole = Answers(*learned).forecast(asks)
     assert Forecaster(folder).forecast(asks) == whole
     short, long = whole[:2]

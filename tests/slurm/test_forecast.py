@@ -54,6 +54,7 @@ def learned() -> Answers:
             "counts": np.ones(number, dtype=bool),
             "group": np.full(number, "nlp"),
             "partition": np.full(number, "debug"),
+            "qos": np.full(number, "normal"),
             "gpus": chance.integers(1, 3, number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 2),

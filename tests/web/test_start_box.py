@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from gateway.core.forecast import Ask, Forecast, ForecastSource, NoForecast
+from gateway.history.forecasting import features, model, rows
+from gateway.services.forecaster import Answers
 from gateway.store.forecast_models import StartForecast
 from gateway.testing.forecast_samples import fill_forecasts
 from tests.web.conftest import Site
@@ -40,6 +43,12 @@ def rule(site: Site) -> ByCards:
 
 def words(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def offered(text: str) -> list[str]:
+    """What the box of the start offers, without what stands elsewhere on the page."""
+    box = text[text.index('id="start"') :].split("</section>", maxsplit=1)[0]
+    return re.findall(r'name="set" value="([^"]+)"', box)
 
 
 def preview(site: Site, fields: dict[str, str]) -> str:
@@ -76,6 +85,43 @@ def test_a_click_takes_another_shape(site, filled, rule):
         r'name="nodes"[^>]*value="1"', answer.text
     )
     assert "p50 as many start sooner as later 4 h" in words(answer.text)
+
+
+def learned(site: Site) -> Answers:
+    """A model of a100: normal waits hours, urgent minutes, and least a QoS of others."""
+    chance, number, now = np.random.default_rng(6), 4000, rows.seconds(site.broker.now)
+    qos = chance.choice(["normal", "urgent", "staff"], number)
+    wait = chance.lognormal(np.select([qos == "normal", qos == "urgent"], [9.8, 5.5], 3), 0.4)
+    asked = now - chance.integers(1, 20 * 86_400, number)
+    ones = np.ones(number, dtype=int)
+    past = rows.make(
+        {
+            "asked": asked,
+            "left": asked + wait.astype(int),
+            "started": ones > 0,
+            "end": asked + wait.astype(int) + 7200,
+            "counts": ones > 0,
+            "group": np.full(number, "nlp"),
+            "partition": np.full(number, "a100"),
+            "qos": qos,
+            "gpus": 4 * ones,
+            "nodes": ones,
+            "cpus": 32 * ones,
+            "minutes": 720 * ones,
+        }
+    ).known(now)
+    return Answers(model.train(past, now=site.broker.now), features.Queue.of(past))
+
+
+def test_a_qos_that_starts_sooner_is_offered_to_who_may_use_it(site, filled):
+    have = site.app.extensions["sluice"]
+    site.app.extensions["sluice"] = replace(have, forecaster=learned(site))
+    fields = filled(partition="a100", nodes="1", nproc_per_node="4")
+    assert offered(preview(site, fields)) == ["qos=urgent"]
+    answer = site.signed_in().post("/submit/choices", fields | {"set": "qos=urgent"})
+    said = words(answer.text)
+    assert re.search(r"p50 as many start sooner as later [2-7] min", said)
+    assert not offered(answer.text)
 
 
 @pytest.mark.parametrize(

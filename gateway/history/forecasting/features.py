@@ -28,6 +28,8 @@ _SCOPES: Mapping[str, int] = {
     "partition_limit": 200,
     "group": 30,
     "group_partition": 30,
+    "qos": 200,
+    "partition_qos": 200,
 }
 _OWN = ("hour", "day", "minutes", "gpus", "nodes", "cpus")
 _COUNTED = (
@@ -40,11 +42,12 @@ NAMES = (*_OWN, *(f"{scope}_{what}" for scope in _SCOPES for what in _COUNTED))
 @dataclass(frozen=True, slots=True)
 class Questions:
     """Requests with the moments they are made at (`asked`); otherwise columns as of `Rows`, where
-    a group or partition that the rows do not know is the number after the last."""
+    a name that the rows do not know is the number after the last."""
 
     asked: "Numbers"
     group: "Numbers"
     partition: "Numbers"
+    qos: "Numbers"
     gpus: "Numbers"
     nodes: "Numbers"
     cpus: "Numbers"
@@ -100,7 +103,7 @@ class Queue:
 
 
 def _keys(asked: Questions, rows: Rows) -> "list[Numbers]":
-    """Of each scope, in the order of _SCOPES."""
+    """Of each scope, in the order of _SCOPES; -1 where the request does not tell."""
     import numpy as np  # noqa: PLC0415
 
     minutes = np.where(asked.minutes < 0, _LIMITS[-1] + 1, asked.minutes)
@@ -111,6 +114,18 @@ def _keys(asked: Questions, rows: Rows) -> "list[Numbers]":
         asked.partition * (len(_LIMITS) + 1) + limit,
         asked.group,
         asked.group * (len(rows.partitions) + 1) + asked.partition,
+        asked.qos,
+        np.where(asked.qos < 0, -1, asked.partition * (len(rows.qoses) + 1) + asked.qos),
+    ]
+
+
+def numbers(rows: Rows) -> list[int]:
+    """How many keys each of _SCOPES has; the last of each is for what the rows do not know."""
+    groups, partitions = len(rows.groups) + 1, len(rows.partitions) + 1
+    limits, qoses = len(_LIMITS) + 1, len(rows.qoses) + 1
+    return [
+        *(1, partitions, partitions * limits, groups, groups * partitions),
+        *(qoses, partitions * qoses),
     ]
 
 
@@ -147,6 +162,7 @@ def _own(asked: Questions) -> "list[Numbers]":
 
 
 def _counted(scope: _Scope, key: "Numbers", at: "Numbers", last: int) -> "list[Numbers]":
+    """A column each of _COUNTED; -1 in all where the request does not tell the key."""
     import numpy as np  # noqa: PLC0415
 
     waiting, work, moments = (scope.asked.before(key, at) - scope.left.before(key, at)).T
@@ -155,7 +171,7 @@ def _counted(scope: _Scope, key: "Numbers", at: "Numbers", last: int) -> "list[N
     lately = started - scope.started.before(key, at - _DAY)
     asked = scope.asked.before(key, at) - scope.asked.before(key, at - _HOUR)
     recent = scope.waits.quantiles(key, at, (0.5, 0.9), last=last, reach=REACH)
-    return [
+    columns = [
         waiting,
         work,
         np.where(waiting > 0, at - moments / np.maximum(waiting, 1), -1),
@@ -165,3 +181,4 @@ def _counted(scope: _Scope, key: "Numbers", at: "Numbers", last: int) -> "list[N
         asked[:, 0],
         *recent.T,
     ]
+    return [np.where(key < 0, -1, column) for column in columns]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.core.forecast import Ask, Forecast, ForecastSource, NoForecast
 from gateway.history.forecasting import censored, trees
 from gateway.history.forecasting.features import REACH, Questions, Queue, questions
-from gateway.history.forecasting.rows import Rows, seconds
+from gateway.history.forecasting.rows import NAMED, Rows, seconds
 from gateway.history.forecasting.trees import Trees
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ SHARES = (0.5, 0.9)
 DAY = 24 * 3600
 QUEUE_DAYS = 2 * REACH // DAY  # rows that `Queue` needs for a job that waits since `REACH`
 LEAST = 200  # waits, to learn from, to calibrate by, and of a partition to speak of it
+LEAST_OF_QOS = 30  # of a QoS in the partition: what has hardly been seen is not called quick
 _SPOKEN_OF = 30 * DAY  # of a partition, within so long
 _CALIBRATED = 7 * DAY
 _APART = 20 * 3600  # between fits that are kept, where somebody trains more often than nightly
 _SHORTEST = 3 * DAY  # of forecasts: jobs of one day are often one person's, and tell of one wait
 _EARLIER = (7, 5, 3, 1)  # days back of the fits that the first training makes
 _SHORT = 60  # seconds that are added before the logarithm: waits below a minute are alike
-_SHAPE = 1
+_SHAPE = 2
 _FILE = "model.npz"
 
 
@@ -59,27 +60,36 @@ class Fit:
 class Model:
     """The newest fit, those of the days before (their forecasts calibrate), by how much forecasts
     of the last week were too short (`shifts`, logarithms, for each of SHARES; None: unknown), and
-    how many waits each partition had lately. `moment`: nothing later is known to it."""
+    how many waits each partition had lately, by QoS ("": without one). `moment`: nothing later is
+    known to it."""
 
     moment: int
     fits: tuple[Fit, ...]
     shifts: tuple[float, ...] | None
-    started: Mapping[str, int]
+    started: Mapping[str, Mapping[str, int]]
 
     def forecast(self, asks: Sequence[Ask], queue: Queue) -> list[Forecast | NoForecast]:
         """Seconds from `Ask.at` to the start. A job that waits is asked about with the queue as it
         was when it was submitted and with how long it has waited since."""
-        jobs = [self.started.get(ask.partition, 0) for ask in asks]
+        jobs = [self._jobs(ask) for ask in asks]
         if not asks or self.shifts is None or not self.fits:
             return [NoForecast.TOO_THIN for _ in asks]
         asked, waited = _questions(asks, queue.rows)
         left = remaining(self.waits(queue.features(asked)), waited)
         return [
             Forecast(round(p50), round(p90), ForecastSource.HISTORY, number)
-            if number >= LEAST
+            if number
             else NoForecast.TOO_THIN
             for (p50, p90), number in zip(left.tolist(), jobs, strict=True)
         ]
+
+    def _jobs(self, ask: Ask) -> int:
+        """Waits of the partition that an answer rests on; 0 where they, or those of the QoS, are
+        too few."""
+        by_qos = self.started.get(ask.partition, {})
+        known = by_qos.get(ask.qos or "", 0) >= LEAST_OF_QOS or by_qos.keys() == {""}
+        number = sum(by_qos.values())
+        return number if known and number >= LEAST else 0
 
     def waits(self, features: "Numbers") -> "Numbers":
         """Seconds of the whole wait: a row a question, a column a share."""
@@ -101,7 +111,7 @@ class Model:
             "moment": self.moment,
             "moments": [fit.moment for fit in self.fits],
             "shifts": self.shifts,
-            "started": dict(self.started),
+            "started": self.started,
         }
         arrays = {
             f"{number}_{share}_{field.name}": getattr(one, field.name)
@@ -233,16 +243,17 @@ def _waits(known: Rows, moment: int) -> "tuple[Numbers, Numbers]":
     return np.minimum(known.left, moment) - known.asked, known.started
 
 
-def _started(known: Rows, moment: int) -> dict[str, int]:
+def _started(known: Rows, moment: int) -> dict[str, dict[str, int]]:
     import numpy as np  # noqa: PLC0415
 
     lately = known.started & known.counts & (known.left >= moment - _SPOKEN_OF)
-    numbers = np.bincount(known.partition[lately], minlength=len(known.partitions))
-    return {
-        str(name): int(number)
-        for name, number in zip(known.partitions, numbers, strict=True)
-        if number
-    }
+    places = np.column_stack([known.partition[lately], known.qos[lately]])
+    pairs, numbers = np.unique(places, axis=0, return_counts=True)
+    found: dict[str, dict[str, int]] = {}
+    for (partition, qos), number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+        name = str(known.qoses[qos]) if qos >= 0 else ""
+        found.setdefault(str(known.partitions[partition]), {})[name] = number
+    return found
 
 
 def _questions(asks: Sequence[Ask], rows: Rows) -> "tuple[Questions, Numbers]":
@@ -251,12 +262,19 @@ def _questions(asks: Sequence[Ask], rows: Rows) -> "tuple[Questions, Numbers]":
 
     at = np.array([seconds(ask.at) for ask in asks])
     since = np.array([seconds(ask.submitted or ask.at) for ask in asks])
-    groups = {str(name): number for number, name in enumerate(rows.groups)}
-    partitions = {str(name): number for number, name in enumerate(rows.partitions)}
+
+    def named(column: str) -> "Numbers":
+        names = getattr(rows, NAMED[column]).tolist()
+        places = {name: place for place, name in enumerate(names)}
+        unknown = len(names)
+        if column == "qos":
+            places |= {None: -1, "": -1}
+            unknown = unknown or -1  # nobody has one here
+        return np.array([places.get(getattr(ask, column), unknown) for ask in asks])
+
     asked = Questions(
         asked=np.maximum(since, at - REACH),  # the rows do not tell of queues before that
-        group=np.array([groups.get(ask.group, len(groups)) for ask in asks]),
-        partition=np.array([partitions.get(ask.partition, len(partitions)) for ask in asks]),
+        **{column: named(column) for column in NAMED},
         gpus=np.array([ask.gpus for ask in asks]),
         nodes=np.array([ask.nodes for ask in asks]),
         cpus=np.array([ask.cpus for ask in asks]),

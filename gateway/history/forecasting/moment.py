@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gateway.history.forecasting.features import (
-    _LIMITS,
     _SCOPES,
     Questions,
     Queue,
     _counted,
     _keys,
     _own,
+    numbers,
 )
-from gateway.history.forecasting.rows import Rows
+from gateway.history.forecasting.rows import COLUMNS, NAMED, Rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Moment(Queue):
     """Answers as `Queue` does, of jobs that are asked about now. `tables` has for each scope a row
-    a key; `rows` only the names."""
+    a key, and a last one for no key (-1); `rows` only the names."""
 
     tables: "tuple[Numbers, ...]"
 
@@ -39,11 +39,9 @@ class Moment(Queue):
 
         names = queue.rows.take(np.zeros(0, dtype=np.int64))
         tables = []
-        for scope, number, last in zip(
-            queue.scopes, _numbers(names), _SCOPES.values(), strict=True
-        ):
-            key = np.arange(number)
-            counted = _counted(scope, key, np.full(number, moment), last)
+        for scope, number, last in zip(queue.scopes, numbers(names), _SCOPES.values(), strict=True):
+            key = np.append(np.arange(number), -1)
+            counted = _counted(scope, key, np.full(len(key), moment), last)
             tables.append(np.column_stack(counted).astype(np.float32))
         return cls(names, (), tuple(tables))
 
@@ -60,7 +58,8 @@ class Moment(Queue):
 
         arrays: dict[str, Any] = {f"table_{n}": table for n, table in enumerate(self.tables)}
         new = file.with_suffix(".new.npz")
-        np.savez(new, groups=self.rows.groups, partitions=self.rows.partitions, **arrays)
+        names = {name: getattr(self.rows, name) for name in NAMED.values()}
+        np.savez(new, **names, **arrays)
         new.replace(file)
 
     @classmethod
@@ -71,16 +70,6 @@ class Moment(Queue):
         none = np.zeros(0, dtype=np.int64)
         with np.load(file, allow_pickle=False) as found:
             tables = tuple(found[f"table_{number}"] for number in range(len(_SCOPES)))
-            empty = dict.fromkeys(_columns(), none)
-            rows = Rows(**empty, groups=found["groups"], partitions=found["partitions"])
+            names = {name: found[name] for name in NAMED.values()}
+            rows = Rows(**dict.fromkeys(COLUMNS, none), **names)
         return cls(rows, (), tables)
-
-
-def _numbers(names: Rows) -> list[int]:
-    """How many keys each of _SCOPES has; the last of each is for what the rows do not know."""
-    groups, partitions = len(names.groups) + 1, len(names.partitions) + 1
-    return [1, partitions, partitions * (len(_LIMITS) + 1), groups, groups * partitions]
-
-
-def _columns() -> tuple[str, ...]:
-    return tuple(name for name in Rows.__slots__ if name not in {"groups", "partitions"})

@@ -36,6 +36,7 @@ SELECT
     coalesce(epoch_us(end_time) // 1000000, {never}) AS "end",
     coalesce(restarts, 0) = 0 AND coalesce(cause_array_throttle, 0) = 0 AS counts,
     coalesce("group", '') AS "group", coalesce("partition", '') AS "partition",
+    coalesce(qos, '') AS qos,
     coalesce(gpus, 0) AS gpus, coalesce(nodes, 1) AS nodes, coalesce(cpus, 1) AS cpus,
     coalesce(limit_minutes, -1) AS minutes
 FROM kept
@@ -49,8 +50,9 @@ _SINCE = {Wait.ELIGIBLE: "eligible_time", Wait.SUBMIT: "submit_time"}
 class Rows:
     """Columns of equal length, by `asked`. Moments are whole seconds since 1970 (UTC), NEVER for
     what has not come: `asked` the wait's begin, `left` its end (the start where `started`, else
-    cancelled), `end` of the job. `group` and `partition` are places in the sorted `groups` and
-    `partitions`. `minutes` is the time limit, -1 where there is none. `counts`: teaches a wait."""
+    cancelled), `end` of the job. Columns of NAMED are places in their sorted names; `qos` is
+    -1 where there is none. `minutes` is the time limit, -1 where there is none. `counts`: teaches
+    a wait."""
 
     asked: "Numbers"
     left: "Numbers"
@@ -59,12 +61,14 @@ class Rows:
     counts: "Numbers"
     group: "Numbers"
     partition: "Numbers"
+    qos: "Numbers"
     gpus: "Numbers"
     nodes: "Numbers"
     cpus: "Numbers"
     minutes: "Numbers"
     groups: "Numbers"
     partitions: "Numbers"
+    qoses: "Numbers"
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -102,7 +106,13 @@ class Rows:
             return cls(**{field.name: found[field.name] for field in fields(cls)})
 
 
-COLUMNS = tuple(f.name for f in fields(Rows) if f.name not in ("groups", "partitions"))
+# Columns of names, and where their names are.
+NAMED: Mapping[str, str] = {
+    "group": "groups",
+    "partition": "partitions",
+    "qos": "qoses",
+}
+COLUMNS = tuple(f.name for f in fields(Rows) if f.name not in NAMED.values())
 
 
 def seconds(moment: datetime) -> int:
@@ -135,14 +145,16 @@ def read(
 
 
 def make(columns: "Mapping[str, Numbers]") -> Rows:
-    """Rows of such columns in any order, with names for groups and partitions."""
+    """Rows of such columns in any order, with names for groups and the like."""
     import numpy as np  # noqa: PLC0415
 
     order = np.argsort(columns["asked"], kind="stable")
-    groups, group = np.unique(np.asarray(columns["group"], dtype=np.str_), return_inverse=True)
-    partitions, partition = np.unique(
-        np.asarray(columns["partition"], dtype=np.str_), return_inverse=True
-    )
+    named: dict[str, Numbers] = {}
+    for column, names in NAMED.items():
+        found = np.asarray(columns[column][order], dtype=np.str_)
+        named[names], named[column] = np.unique(found, return_inverse=True)
+    if named["qoses"][:1].tolist() == [""]:
+        named["qoses"], named["qos"] = named["qoses"][1:], named["qos"] - 1
     numbers = {
         name: np.asarray(columns[name][order], dtype=np.int64)
         for name in ("asked", "left", "end", "gpus", "nodes", "cpus", "minutes")
@@ -150,11 +162,4 @@ def make(columns: "Mapping[str, Numbers]") -> Rows:
     flags = {name: np.asarray(columns[name][order], dtype=bool) for name in ("started", "counts")}
     # A clock that was set back makes no wait shorter than nothing.
     numbers["left"] = np.maximum(numbers["left"], numbers["asked"])
-    return Rows(
-        **numbers,
-        **flags,
-        group=group[order],
-        partition=partition[order],
-        groups=groups,
-        partitions=partitions,
-    )
+    return Rows(**numbers, **flags, **named)
