@@ -94,6 +94,8 @@ NOT_IN_MENU = {
     "usage.index",
     "usage.larger",
     "usage.limits",
+    "wait_causes.index",
+    "wait_causes.index_csv",
     "waits.by",
     "waits.by_csv",
     "waits.curves_csv",
