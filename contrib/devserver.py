@@ -47,6 +47,7 @@ from gateway.testing.forecast_samples import fill_forecasts
 from gateway.testing.money_samples import fill_money
 from gateway.testing.spot_samples import fill_spot
 from gateway.testing.training_samples import RUN, Trainer, fill_training
+from gateway.testing.wait_samples import fill_waits
 from gateway.web.app import create_app
 from gateway.wire import messages as m
 
@@ -89,6 +90,7 @@ def _build(port: int) -> Callable[..., Any]:
     fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
     fill_forecasts(begin, now=broker.now, cluster="before")
+    fill_waits(begin, now=broker.now, cluster=CLUSTER)
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)
     world.trainer = _training(begin, broker)
     threading.Thread(target=world.run, daemon=True).start()
