@@ -6,10 +6,11 @@ a period the part inside counts, so that the parts of neighbouring periods add u
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Any
 
 from gateway.core.wait_figures import Dimension
 
@@ -175,6 +176,16 @@ class Cards:
     def capacity_s(self) -> int | None:
         known = [one.capacity_s for one in self.days if one.capacity_s is not None]
         return sum(known) if known else None
+
+
+def in_order(rows: Iterable[Use], by: Sequence[By]) -> list[Use]:
+    """Months in their order, others by GPU-hours."""
+    return sorted(rows, key=lambda one: _order(one, by))
+
+
+def _order(one: Use, by: Sequence[By]) -> tuple[Any, ...]:
+    months = tuple(key for key, part in zip(one.keys, by, strict=True) if part is By.MONTH)
+    return (*months, -one.gpu_seconds, -one.runs, one.keys)
 
 
 def advised_limit(of: Limits) -> int | None:

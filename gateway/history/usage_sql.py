@@ -1,27 +1,22 @@
-"""The rows of the view `waits` that held cards in a period, as SQL for history.usage."""
+"""The rows of the view `waits` that held cards in a period, as SQL for history.usage and
+history.usage_limits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from gateway.core import months
-from gateway.core.usage_figures import CreditSeen
 from gateway.core.wait_figures import GPU_CLASSES, LIMIT_CLASSES, UNKNOWN, Dimension, Question
-
-if TYPE_CHECKING:
-    import duckdb
-
-    Connection = duckdb.DuckDBPyConnection
 
 # `last` is null while a run goes on: it is taken to go on until now, and no longer than its time
 # limit, since nobody may have told the portal of its end. What was imported and has no end had one
 # when it had run for as long as it says.
 _HELD = """
-SELECT "group", gpu_type, partition, qos, template, state, gpus, cpus, limit_minutes, charge,
-    "user", CASE WHEN "user" IS NOT NULL THEN hash("user") END AS person,
-    {own} AS is_own, {seen} AS is_seen, start, last, ended, ended - start AS length,
+SELECT "group", gpu_type, state, gpus, limit_minutes,
+    CASE WHEN "user" IS NOT NULL THEN hash("user") END AS person,
+    {own} AS is_own, start, last, ended, ended - start AS length,
     CASE WHEN last IS NULL AND source IS NULL THEN ended - start
          ELSE coalesce(elapsed_seconds, ended - start) END AS elapsed
 FROM (
@@ -61,16 +56,10 @@ class Held:
     given: dict[str, Any]
     lo: int
     hi: int
-    now: int
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether a run may reach over an edge of the period."""
-        return self.lo != _BEGINNING or self.hi != self.now + 1
 
 
-def held(question: Question, credit: CreditSeen | None = None) -> Held:
-    """Runs that held something in the period. Those of `credit` have `is_seen`."""
+def held(question: Question) -> Held:
+    """Runs that held something in the period."""
     now = epoch(question.now)
     lo = _BEGINNING if question.since is None else epoch(question.since)
     hi = min(_END if question.until is None else epoch(question.until), now + 1)
@@ -81,9 +70,9 @@ def held(question: Question, credit: CreditSeen | None = None) -> Held:
         given["since"] = question.since.astimezone(UTC).replace(tzinfo=None)
     where.append("start_time < $until")
     given["until"] = datetime.fromtimestamp(hi, UTC).replace(tzinfo=None)
-    own, seen = _own(question, given), _seen(credit, given)
-    sql = _HELD.format(own=own, seen=seen, now=now, lo=lo, where=" AND ".join(where))
-    return Held(sql, given, lo, hi, now)
+    own = own_rows(question, given)
+    sql = _HELD.format(own=own, now=now, lo=lo, where=" AND ".join(where))
+    return Held(sql, given, lo, hi)
 
 
 def conditions(question: Question) -> tuple[list[str], dict[str, Any]]:
@@ -104,7 +93,14 @@ def conditions(question: Question) -> tuple[list[str], dict[str, Any]]:
 
 def own_rows(question: Question, given: dict[str, Any]) -> str:
     """Whether a row is the asker's own."""
-    return _own(question, given)
+    parts = []
+    if question.own_user is not None:
+        given["own_user"] = question.own_user
+        parts.append('coalesce("user" = $own_user, false)')
+    if question.own_groups:
+        given["own_groups"] = list(question.own_groups)
+        parts.append('coalesce(list_contains($own_groups, "group"), false)')
+    return f"({' OR '.join(parts)})" if parts else "false"
 
 
 def epoch(at: datetime) -> int:
@@ -147,26 +143,6 @@ def _offset(zone: ZoneInfo, at: int) -> int:
     shift = datetime.fromtimestamp(at, zone).utcoffset()
     assert shift is not None
     return int(shift.total_seconds())
-
-
-def _own(question: Question, given: dict[str, Any]) -> str:
-    parts = []
-    if question.own_user is not None:
-        given["own_user"] = question.own_user
-        parts.append('coalesce("user" = $own_user, false)')
-    if question.own_groups:
-        given["own_groups"] = list(question.own_groups)
-        parts.append('coalesce(list_contains($own_groups, "group"), false)')
-    return f"({' OR '.join(parts)})" if parts else "false"
-
-
-def _seen(credit: CreditSeen | None, given: dict[str, Any]) -> str:
-    if credit is None or not (credit.all_groups or credit.groups):
-        return "false"
-    if credit.all_groups:
-        return "true"
-    given["sees"] = list(credit.groups)
-    return 'coalesce(list_contains($sees, "group"), false)'
 
 
 def _is_one_of(dimension: Dimension, values: tuple[str, ...], given: dict[str, Any]) -> str:

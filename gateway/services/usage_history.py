@@ -4,10 +4,11 @@ Figures of too few other people are not there: the rule is core.wait_sight's. De
 docs/engineering/waits.md.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -24,11 +25,13 @@ from gateway.core.usage_figures import (
     LimitWait,
     Use,
     cards_by_day,
+    in_order,
 )
 from gateway.core.wait_figures import UNKNOWN, Dimension, Question
 from gateway.core.wait_sight import Shown, Sight, shown
 from gateway.history import reading, usage, usage_limits
 from gateway.services.poll import cards_of
+from gateway.services.waits import parts_of
 from gateway.store import capacity, snapshot
 from gateway.store.queries import card_use, group_spend
 from gateway.store.queries.card_use import Measured
@@ -37,6 +40,8 @@ from gateway.store.queries.group_spend import Spend
 if TYPE_CHECKING:
     import duckdb
     from sqlalchemy.orm import Session
+
+    from gateway.history.stats.columns import Part
 
 ALL_CREDIT = CreditSeen(all_groups=True)
 _APART = "\0"  # in no name
@@ -52,12 +57,18 @@ def credit_seen(viewer: Viewer) -> CreditSeen:
 
 
 class PastUse:
-    """What was used, as one person may see it; everything where `sight.all`."""
+    """What was used, as one person may see it; everything where `sight.all`. `connect`: to the
+    view `waits`, for what the arrays do not tell."""
 
     def __init__(
-        self, connection: "duckdb.DuckDBPyConnection", sight: Sight, credit: CreditSeen
+        self,
+        parts: "Sequence[Part]",
+        connect: "Callable[[], duckdb.DuckDBPyConnection]",
+        sight: Sight,
+        credit: CreditSeen,
     ) -> None:
-        self._connection, self.sight, self._credit = connection, sight, credit
+        self._parts, self._connect = parts, connect
+        self.sight, self._credit = sight, credit
 
     def total(self, question: Question) -> Use | None:
         """Of all runs together; None: of too few people."""
@@ -69,7 +80,9 @@ class PastUse:
 
     def first(self, question: Question) -> datetime | None:
         """When the first run began that the question is about; None: there is none."""
-        return usage.first(self._connection, question)
+        from gateway.history.stats import used  # noqa: PLC0415
+
+        return used.first(self._parts, question)
 
     def use(self, question: Question, by: Sequence[By]) -> Shown[Use]:
         """By one or two, and how many rows are hidden for standing for too few people."""
@@ -80,10 +93,12 @@ class PastUse:
 
     def use_and_total(self, question: Question, by: Sequence[By]) -> tuple[Shown[Use], Use | None]:
         """`use` and `total`, in one look at the history where that is possible."""
+        from gateway.history.stats import used  # noqa: PLC0415
+
         asked = self.sight.asked(question)
         if asked is None or (By.USER in by and not self.sight.all):
             return self.use(question, by), self.total(question)
-        rows, total = usage.use_and_total(self._connection, asked, by, credit=self._credit)
+        rows, total = used.use_and_total(self._parts, asked, by, credit=self._credit)
         return self._shown(asked, by, rows), total if self.sight.sees(total) else None
 
     def _shown(self, asked: Question, by: Sequence[By], rows: list[Use]) -> Shown[Use]:
@@ -99,13 +114,13 @@ class PastUse:
     def limits(self, question: Question) -> Shown[Limits]:
         """By group."""
         asked = self.sight.asked(question)
-        rows = [] if asked is None else usage_limits.limits(self._connection, asked, by_group=True)
+        rows = [] if asked is None else usage_limits.limits(self._connect(), asked, by_group=True)
 
         def together(keys: tuple[str, ...]) -> int:
             assert asked is not None
             among = _among(asked, By.GROUP, keys)
             return sum(
-                one.others for one in usage_limits.limits(self._connection, among, by_group=False)
+                one.others for one in usage_limits.limits(self._connect(), among, by_group=False)
             )
 
         found = shown([(row.key or "", row) for row in rows], self.sight, together)
@@ -114,12 +129,12 @@ class PastUse:
     def own_limits(self, question: Question, user: str) -> Limits | None:
         """One's own runs, in whichever group; None: there are none."""
         mine = replace(question, only={**question.only, Dimension.USER: (user,)})
-        return next(iter(usage_limits.limits(self._connection, mine, by_group=False)), None)
+        return next(iter(usage_limits.limits(self._connect(), mine, by_group=False)), None)
 
     def limit_bins(self, question: Question) -> Shown[LimitBin]:
         """How much of their limits runs used: bins from none to all of it."""
         asked = self.sight.asked(question)
-        rows = [] if asked is None else usage_limits.limit_bins(self._connection, asked)
+        rows = [] if asked is None else usage_limits.limit_bins(self._connect(), asked)
         named = {str(row.low): row for row in rows if row.jobs}
         found = shown(
             named.items(), self.sight, lambda keys: max(named[key].others for key in keys)
@@ -134,7 +149,7 @@ class PastUse:
             if not led:
                 return []
             question = replace(question, only={**question.only, Dimension.GROUP: led})
-        return usage_limits.limit_waits(self._connection, question)
+        return usage_limits.limit_waits(self._connect(), question)
 
     def cards(self, question: Question, session: "Session", *, cluster: str) -> list[Cards]:
         """How busy each type's cards were, day by day. Of the question the period and the GPU types
@@ -147,7 +162,7 @@ class PastUse:
         if types:
             only[Dimension.GPU_TYPE] = types
         used = usage.by_day(
-            self._connection,
+            self._connect(),
             Question(question.now, question.since, question.until, only, zone=question.zone),
         )
         until = min(question.until or question.now, question.now)
@@ -162,7 +177,9 @@ class PastUse:
         return [one for one in found if not types or one.gpu_type in types]
 
     def _use(self, question: Question, by: Sequence[By]) -> list[Use]:
-        return usage.use(self._connection, question, by, credit=self._credit)
+        from gateway.history.stats import used  # noqa: PLC0415
+
+        return used.use(self._parts, question, by, credit=self._credit)
 
     def _persons(self, question: Question, by: Sequence[By]) -> list[Use]:
         """Of a leader the members, and oneself."""
@@ -171,21 +188,26 @@ class PastUse:
         for part in self.sight.by_person(own):
             if part is not None:
                 rows |= {row.keys: row for row in self._use(part, by)}
-        return usage.in_order(rows.values(), by)
+        return in_order(rows.values(), by)
 
 
 @contextmanager
 def seen_use(folder: Path, viewer: Viewer, *, least: int) -> Iterator[PastUse]:
     """The history in `folder` as this person may see it; `least` is the setting `waits_k`."""
-    with reading.runs(folder) as connection:
-        yield PastUse(connection, Sight.of(viewer, least), credit_seen(viewer))
+    with ExitStack() as stack:
+        yield _past(stack, folder, Sight.of(viewer, least), credit_seen(viewer))
 
 
 @contextmanager
 def past_use(folder: Path) -> Iterator[PastUse]:
     """The whole history, for who may read its files."""
-    with reading.runs(folder) as connection:
-        yield PastUse(connection, Sight(0, all=True, user="", groups=()), ALL_CREDIT)
+    with ExitStack() as stack:
+        yield _past(stack, folder, Sight(0, all=True, user="", groups=()), ALL_CREDIT)
+
+
+def _past(stack: ExitStack, folder: Path, sight: Sight, credit: CreditSeen) -> PastUse:
+    connect = cache(lambda: stack.enter_context(reading.runs(folder)))
+    return PastUse(parts_of(folder), connect, sight, credit)
 
 
 def spent(

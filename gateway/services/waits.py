@@ -121,7 +121,14 @@ class PastWaits:
 @contextmanager
 def past_waits(folder: Path) -> Iterator[PastWaits]:
     """The history in `folder` ($SLUICE_HOME/history) as it is at this moment."""
-    yield PastWaits(_kept().of(reading.files(folder), folder / "columns"), folder)
+    yield PastWaits(parts_of(folder), folder)
+
+
+def parts_of(folder: Path) -> "list[Part]":
+    """The history as it is at this moment, as statistics read it."""
+    from gateway.history.stats import columns  # noqa: PLC0415
+
+    return _kept().of(reading.files(folder), folder / columns.FOLDER)
 
 
 def prepare(folder: Path) -> None:

@@ -22,6 +22,7 @@ from gateway.core.usage_figures import By
 from gateway.core.wait_figures import Question
 from gateway.history import blocks
 from gateway.services.usage_history import PastUse, past_use
+from gateway.services.waits import prepare
 from gateway.testing.builders import NOW
 
 GOAL_SECONDS = 0.3
@@ -43,45 +44,49 @@ _MADE = {
 
 
 def usage(folder: Path, *, runs: int = 10_000_000) -> Iterator[dict[str, object]]:
-    expected = _fill(folder / "history", runs)
+    home = folder / "history"
+    expected = _fill(home, runs)
+    prepare(home)
     month = Question(NOW, NOW - timedelta(days=60), NOW - timedelta(days=30), zone="Europe/Berlin")
-    with past_use(folder / "history") as past:
-        for period, question in (("month", month), ("all", Question(NOW, zone="Europe/Berlin"))):
-            for name, ask in _pages(past, question).items():
-                took = sorted(_times(ask))
-                p95 = took[int(len(took) * 0.95)]
-                yield {
-                    "bench": "usage",
-                    "page": name,
-                    "period": period,
-                    "runs": runs,
-                    "median_s": round(statistics.median(took), 3),
-                    "p95_s": round(p95, 3),
-                    "goal_s": GOAL_SECONDS,
-                    "met": p95 <= GOAL_SECONDS,
-                }
+    for period, question in (("month", month), ("all", Question(NOW, zone="Europe/Berlin"))):
+        for name, ask in _pages(question).items():
+            took = sorted(_times(home, ask))
+            p95 = took[int(len(took) * 0.95)]
+            yield {
+                "bench": "usage",
+                "page": name,
+                "period": period,
+                "runs": runs,
+                "median_s": round(statistics.median(took), 3),
+                "p95_s": round(p95, 3),
+                "goal_s": GOAL_SECONDS,
+                "met": p95 <= GOAL_SECONDS,
+            }
+    with past_use(home) as past:
         total = past.total(Question(NOW))
-        assert total is not None
-        assert total.gpu_seconds == expected
+    assert total is not None
+    assert total.gpu_seconds == expected
 
 
-def _pages(past: PastUse, question: Question) -> dict[str, Callable[[], object]]:
+def _pages(question: Question) -> dict[str, Callable[[PastUse], object]]:
     return {
-        "by group": lambda: past.use_and_total(question, (By.GROUP,)),
-        "by person": lambda: past.use_and_total(question, (By.USER,)),
-        "by group and month": lambda: past.use(question, (By.GROUP, By.MONTH)),
-        "failures": lambda: past.use(question, (By.GROUP, By.STATE)),
-        "limits": lambda: (past.limits(question), past.limit_bins(question)),
-        "larger": lambda: past.limit_waits(question),
+        "by group": lambda past: past.use_and_total(question, (By.GROUP,)),
+        "by person": lambda past: past.use_and_total(question, (By.USER,)),
+        "by group and month": lambda past: past.use(question, (By.GROUP, By.MONTH)),
+        "failures": lambda past: past.use(question, (By.GROUP, By.STATE)),
+        "limits": lambda past: (past.limits(question), past.limit_bins(question)),
+        "larger": lambda past: past.limit_waits(question),
     }
 
 
-def _times(ask: Callable[[], object]) -> Iterator[float]:
-    ask()
-    for _ in range(REPEAT):
+def _times(home: Path, ask: Callable[[PastUse], object]) -> Iterator[float]:
+    """Opened anew for each question, as a page does it; the first one is not counted."""
+    for turn in range(REPEAT + 1):
         started = time.perf_counter()
-        ask()
-        yield time.perf_counter() - started
+        with past_use(home) as past:
+            ask(past)
+        if turn:
+            yield time.perf_counter() - started
 
 
 def _fill(folder: Path, runs: int) -> int:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from zoneinfo import ZoneInfo
 
 import duckdb
@@ -13,6 +15,8 @@ from gateway.core.past_runs import COLUMNS
 from gateway.core.usage_figures import By, CreditSeen
 from gateway.core.wait_figures import Dimension, Question
 from gateway.history import usage, usage_limits
+from gateway.history.stats import columns
+from gateway.history.stats import used as stats
 
 HOUR = 3600
 NOW = datetime(2026, 4, 20, tzinfo=UTC)
@@ -75,8 +79,16 @@ def asked(since=None, until=None, **more):
     return Question(now=NOW, since=since, until=until, **more)
 
 
+def parts(connection):
+    """The same rows as statistics read them; what is mapped stays when the file is gone."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "runs.parquet"
+        connection.execute(f"COPY waits TO '{file}' (FORMAT parquet)")
+        return columns.Parts().of([file], Path(folder) / "columns")
+
+
 def used(connection, question, *by, credit=ALL):
-    return {row.keys: row for row in usage.use(connection, question, by, credit=credit)}
+    return {row.keys: row for row in stats.use(parts(connection), question, by, credit=credit)}
 
 
 def hours(connection, question, *by):
@@ -284,6 +296,42 @@ def test_waits_for_limits_are_summed_by_group():
     assert (found[0].qos_limit_s, found[1].group_limit_s, found[1].limited) == (2 * HOUR, HOUR, 1)
 
 
+def test_charges_are_added_up_to_the_last_millionth():
+    found = history(replace(OVER, charge=2**53), replace(OVER, charge=1), replace(OVER, charge=0))
+    for question in (asked(), FEBRUARY):
+        assert used(found, question)[()].charge == 2**53 + 1
+    assert used(history(replace(OVER, charge=0)), FEBRUARY)[()].charge == 0
+
+
+def test_what_an_imported_set_knows_of_a_run_without_an_end_is_its_length():
+    row = Row(at(2026, 1, 31, 22), None, state="RUNNING", source="old", limit=None)
+    found = history(row)
+    found.execute("UPDATE waits SET elapsed_seconds = 4 * 3600")
+    assert hours(found, asked(), By.MONTH) == {("2026-01",): 16, ("2026-02",): 16}
+    assert used(found, asked())[()].ended == 0
+
+
+BERLIN_SPRING = asked(at(2026, 3, 28), at(2026, 4, 2), zone="Europe/Berlin")
+
+
+@pytest.mark.parametrize("by", [(By.GROUP, By.MONTH), (By.USER, By.STATE), (By.GPU_TYPE,)])
+@pytest.mark.parametrize("question", [asked(zone="Europe/Berlin"), BERLIN_SPRING])
+def test_many_parts_and_many_keys_give_the_same(monkeypatch, question, by):
+    start = at(2026, 3, 29)
+    rows = [
+        Row(start + timedelta(hours=7 * n), start + timedelta(hours=31 * n), n % 5, f"g{n % 4}",
+            None if n % 6 == 0 else f"u{n}", charge=n if n % 3 else None,
+            state="FAILED" if n % 2 else "COMPLETED")
+        for n in range(20)
+    ]  # fmt: skip
+    found = history(*rows, Row(start, None, state="RUNNING"))
+    whole = stats.use_and_total(parts(found), question, by, credit=ALL)
+    monkeypatch.setattr(columns, "PART", 3)
+    monkeypatch.setattr(stats, "_TABLE", 0)
+    assert len(parts(found)) == 7
+    assert stats.use_and_total(parts(found), question, by, credit=ALL) == whole
+
+
 @pytest.mark.parametrize("by", list(By))
 def test_each_way_to_tell_use_apart_adds_up(by):
     found = history(OVER, replace(OVER, user=None, group="vision"))
@@ -293,7 +341,8 @@ def test_each_way_to_tell_use_apart_adds_up(by):
 @pytest.mark.parametrize("by", [(), (By.GROUP,), (By.GROUP, By.USER), (By.MONTH,)])
 def test_the_total_is_that_of_all_rows(by):
     found = history(OVER, replace(OVER, user=None, group="vision"), replace(OVER, gpus=None))
-    rows, total = usage.use_and_total(found, FEBRUARY, by, credit=ALL)
-    assert total == usage.use(found, FEBRUARY, (), credit=ALL)[0]
-    assert rows == usage.use(found, FEBRUARY, by, credit=ALL)
-    assert usage.use_and_total(history(), FEBRUARY, by, credit=ALL)[1].runs == 0
+    given = parts(found)
+    rows, total = stats.use_and_total(given, FEBRUARY, by, credit=ALL)
+    assert total == stats.use(given, FEBRUARY, (), credit=ALL)[0]
+    assert rows == stats.use(given, FEBRUARY, by, credit=ALL)
+    assert stats.use_and_total(parts(history()), FEBRUARY, by, credit=ALL)[1].runs == 0

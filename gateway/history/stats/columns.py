@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHAPE = 2  # of a part: another number makes all anew
+SHAPE = 3  # of a part: another number makes all anew
 PART = 1 << 19
 FOLDER = "columns"
 WAITING, LEFT, RUNNING, ENDED = range(4)  # kinds of rows
@@ -47,8 +47,13 @@ TEXTS = (
 _COUNTS = ("kind", "again", "throttled", "gpus", "cpus", "limit_minutes")
 _ROWS = {"submit": "<u4", "eligible": "<u4", "start": "<u4", "end": "<u4", "run": "<i4"}
 # Kept where some row of the part has them: seconds of causes; until when those are counted; until
-# when at most a run goes on that has no end.
-_MORE = {**{f"cause_{cause}": "<i4" for cause in Cause}, "seen": "<u4", "latest": "<u4"}
+# when at most a run goes on that has no end; what was posted for a run and one more (0: nothing).
+_MORE = {
+    **{f"cause_{cause}": "<i4" for cause in Cause},
+    "seen": "<u4",
+    "latest": "<u4",
+    "charge": "<i8",
+}
 _CELLS = ("rows", *_COUNTS, *TEXTS)
 _NEVER = 2**32 - 1
 _SECOND = "greatest(coalesce(epoch_us({}) // 1000000, 0), 0)::UINTEGER"
@@ -75,7 +80,8 @@ CREATE OR REPLACE TEMP TABLE part AS SELECT
     (CASE WHEN start_time IS NULL OR end_time IS NOT NULL THEN 0 WHEN source IS NULL
         THEN least({_SECOND.format("start_time")} + coalesce(60::BIGINT * limit_minutes, {_NEVER}),
         {_NEVER}) ELSE {_SECOND.format("start_time")} + greatest(coalesce(elapsed_seconds, 0), 0)
-        END)::UINTEGER AS latest
+        END)::UINTEGER AS latest,
+    coalesce(charge + 1, 0)::BIGINT AS charge
 FROM ((SELECT {_NULLS} LIMIT 0) UNION ALL BY NAME
     SELECT * FROM read_parquet($file, file_row_number = true))
 WHERE file_row_number >= $first AND file_row_number < $past
@@ -96,7 +102,7 @@ _CELL_COLUMNS = f'SELECT "rows", {_SAME} FROM cell ORDER BY cell'  # noqa: S608
 @dataclass(frozen=True)
 class Part:
     """`rows`: by name an array of a number a row, in the order of cells. Seconds since 1970,
-    0 where unknown; `run` is the run time; `cause_…`, `seen` and `latest` may not be there: all 0.
+    0 where unknown; `run` is the run time; columns of _MORE may not be there: all 0.
     `cells`: by name an array of a number a cell, of texts the place in `texts`."""
 
     rows: Mapping[str, "Numbers"]
@@ -174,8 +180,16 @@ def make(files: Iterable[Path], folder: Path) -> None:
         if _read(place, _mark(file)) is None:
             _keep(place, _mark(file), _made(file))
     for old in folder.glob("*"):
-        if old not in wanted and not old.name.endswith(".part"):
+        if old not in wanted and not _is_being_written(old):
             old.unlink(missing_ok=True)
+
+
+def _is_being_written(place: Path) -> bool:
+    """What a killed process left is not, after a while."""
+    try:
+        return place.suffix == ".part" and blocks.age(place) < blocks.KEPT_SECONDS
+    except FileNotFoundError:
+        return True
 
 
 def _of(file: Path, folder: Path) -> list[Part]:
@@ -278,8 +292,8 @@ def _mapped(mapped: "Numbers", at: int, head: Mapping[str, Any]) -> tuple[Part, 
     rows, cells = {}, {}
     kinds = _ROWS | {name: _MORE[name] for name in head["more"]}
     for name, kind in kinds.items():
-        rows[name] = mapped[at : at + head["rows"]].view(kind)
-        at += head["rows"]
+        past = at + head["rows"] * np.dtype(kind).itemsize // mapped.itemsize
+        rows[name], at = mapped[at:past].view(kind), past
     for name in _CELLS:
         cells[name] = mapped[at : at + head["cells"]]
         at += head["cells"]
