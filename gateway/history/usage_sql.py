@@ -29,9 +29,6 @@ FROM (
     )
 ) WHERE ended >= {lo}
 """
-# Figures.others, over rows by key, person and is_own with the number of their runs.
-OTHERS = """count(*) FILTER (NOT is_own AND person IS NOT NULL)
-    + coalesce(sum(runs) FILTER (NOT is_own AND person IS NULL), 0)"""
 _BEGINNING, _END = -(2**40), 2**40  # far from each job: of a question without a period
 _COLUMNS = frozenset(
     {

@@ -29,7 +29,7 @@ from gateway.core.usage_figures import (
 )
 from gateway.core.wait_figures import UNKNOWN, Dimension, Question
 from gateway.core.wait_sight import Shown, Sight, shown
-from gateway.history import reading, usage, usage_limits
+from gateway.history import reading, usage
 from gateway.services.poll import cards_of
 from gateway.services.waits import parts_of
 from gateway.store import capacity, snapshot
@@ -114,14 +114,12 @@ class PastUse:
     def limits(self, question: Question) -> Shown[Limits]:
         """By group."""
         asked = self.sight.asked(question)
-        rows = [] if asked is None else usage_limits.limits(self._connect(), asked, by_group=True)
+        rows = [] if asked is None else self._limits(asked, by_group=True)
 
         def together(keys: tuple[str, ...]) -> int:
             assert asked is not None
             among = _among(asked, By.GROUP, keys)
-            return sum(
-                one.others for one in usage_limits.limits(self._connect(), among, by_group=False)
-            )
+            return sum(one.others for one in self._limits(among, by_group=False))
 
         found = shown([(row.key or "", row) for row in rows], self.sight, together)
         return Shown(tuple(row for _, row in found.rows), found.hidden)
@@ -129,12 +127,14 @@ class PastUse:
     def own_limits(self, question: Question, user: str) -> Limits | None:
         """One's own runs, in whichever group; None: there are none."""
         mine = replace(question, only={**question.only, Dimension.USER: (user,)})
-        return next(iter(usage_limits.limits(self._connect(), mine, by_group=False)), None)
+        return next(iter(self._limits(mine, by_group=False)), None)
 
     def limit_bins(self, question: Question) -> Shown[LimitBin]:
         """How much of their limits runs used: bins from none to all of it."""
+        from gateway.history.stats import limits  # noqa: PLC0415
+
         asked = self.sight.asked(question)
-        rows = [] if asked is None else usage_limits.limit_bins(self._connect(), asked)
+        rows = [] if asked is None else limits.limit_bins(self._parts, asked)
         named = {str(row.low): row for row in rows if row.jobs}
         found = shown(
             named.items(), self.sight, lambda keys: max(named[key].others for key in keys)
@@ -143,13 +143,15 @@ class PastUse:
 
     def limit_waits(self, question: Question) -> list[LimitWait]:
         """Groups that waited for limits: those that one leads, or all."""
+        from gateway.history.stats import limits  # noqa: PLC0415
+
         if not self.sight.all:
             wanted = question.only.get(Dimension.GROUP, self.sight.groups)
             led = tuple(group for group in self.sight.groups if group in wanted)
             if not led:
                 return []
             question = replace(question, only={**question.only, Dimension.GROUP: led})
-        return usage_limits.limit_waits(self._connect(), question)
+        return limits.limit_waits(self._parts, question)
 
     def cards(self, question: Question, session: "Session", *, cluster: str) -> list[Cards]:
         """How busy each type's cards were, day by day. Of the question the period and the GPU types
@@ -180,6 +182,11 @@ class PastUse:
         from gateway.history.stats import used  # noqa: PLC0415
 
         return used.use(self._parts, question, by, credit=self._credit)
+
+    def _limits(self, question: Question, *, by_group: bool) -> list[Limits]:
+        from gateway.history.stats import limits  # noqa: PLC0415
+
+        return limits.limits(self._parts, question, by_group=by_group)
 
     def _persons(self, question: Question, by: Sequence[By]) -> list[Use]:
         """Of a leader the members, and oneself."""

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from gateway.core.past_runs import COLUMNS
 from gateway.core.usage_figures import By, CreditSeen
 from gateway.core.wait_figures import Dimension, Question
-from gateway.history import usage, usage_limits
-from gateway.history.stats import columns
+from gateway.history import usage
+from gateway.history.stats import columns, limits
 from gateway.history.stats import used as stats
 
 HOUR = 3600
@@ -261,7 +261,7 @@ def test_limits_are_compared_with_what_was_used():
     hit = Row(start, start + timedelta(hours=5), gpus=1, limit=300, state="TIMEOUT")
     endless = Row(start, start + timedelta(hours=5), gpus=1, limit=None)
     running = Row(NOW - timedelta(hours=1), None, state="RUNNING")
-    (row,) = usage_limits.limits(history(*runs, hit, endless, running), asked(), by_group=True)
+    (row,) = limits.limits(parts(history(*runs, hit, endless, running)), asked(), by_group=True)
     assert (row.key, row.runs, row.unlimited, row.completed) == ("nlp", 22, 1, 20)
     assert row.reserved_gpu_seconds == 20 * 2 * 48 * HOUR + 5 * HOUR
     assert row.used_gpu_seconds == 2 * 60 * sum(range(10, 210, 10)) + 5 * HOUR
@@ -271,10 +271,10 @@ def test_limits_are_compared_with_what_was_used():
 def test_bins_tell_how_much_of_a_limit_was_used():
     start = at(2026, 1, 5)
     ends = (0, 59, 60, 599, 600, 601)
-    found = history(*(Row(start, start + timedelta(minutes=n), gpus=1) for n in ends))
-    bins = {row.low: row.runs for row in usage_limits.limit_bins(found, asked()) if row.runs}
+    found = parts(history(*(Row(start, start + timedelta(minutes=n), gpus=1) for n in ends)))
+    bins = {row.low: row.runs for row in limits.limit_bins(found, asked()) if row.runs}
     assert bins == {0: 2, 10: 1, 90: 1, 100: 2}
-    assert len(usage_limits.limit_bins(found, asked())) == 11
+    assert len(limits.limit_bins(found, asked())) == 11
 
 
 def test_waits_for_limits_are_summed_by_group():
@@ -288,7 +288,7 @@ def test_waits_for_limits_are_summed_by_group():
         causes=(("user_limit", 0),), group="vision", user="bob",
     )  # fmt: skip
     free = replace(started, group="bio", causes=(("no_gpus", 3 * HOUR),))
-    found = usage_limits.limit_waits(history(started, waits, free), asked())
+    found = limits.limit_waits(parts(history(started, waits, free)), asked())
     assert [(row.group, row.limit_s, row.wait_s) for row in found] == [
         ("vision", 2 * HOUR, 2 * HOUR),
         ("nlp", HOUR, 2 * HOUR),

@@ -127,12 +127,12 @@ def rows(part: Part, question: Question, cells: "Numbers") -> Rows | None:
     found = Rows(part, ids, part.cells["rows"][ids], _where(part, ids, cells))
     if first < since or last >= until:
         submit = found.column("submit")
-        found = _those(found, (submit >= since) & (submit < until))
+        found = those(found, (submit >= since) & (submit < until))
     for dimension, values in question.only.items():
         if dimension in TIMES and found.cells.size:
             keys = TimeKeys([part], dimension, question.zone)
             allowed = np.array([name in values for name in keys.names] + [False], bool)
-            found = _those(found, allowed[keys.of(found)])
+            found = those(found, allowed[keys.of(found)])
     return found if found.cells.size else None
 
 
@@ -298,7 +298,8 @@ def _where(part: Part, ids: "Numbers", cells: "Numbers") -> "slice | Numbers":
     return np.flatnonzero(np.repeat(cells, part.cells["rows"]))
 
 
-def _those(found: Rows, mask: "Numbers") -> Rows:
+def those(found: Rows, mask: "Numbers") -> Rows:
+    """Those rows for which `mask` is true; perhaps none."""
     index = np.flatnonzero(mask)
     places = np.repeat(np.arange(found.cells.size), found.counts)[index]
     counts = np.bincount(places, minlength=found.cells.size)

@@ -19,12 +19,12 @@ from gateway.history.stats.columns import RUNNING, Part
 from gateway.history.stats.people import People
 from gateway.history.stats.periods import Period
 from gateway.history.stats.select import RUN
+from gateway.history.stats.sums import counted, summed
 from gateway.history.stats.threads import each
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
 
-_EXACT = 2**53  # below it whole numbers are exact where floats are added up
 _TABLE = 1 << 22  # pairs up to which a table of all is quicker than sorting those that there are
 # The column has one millionth more than was posted, 0 where nothing was.
 _POSTED = Measure("charges", lambda rows: rows.column("charge"))
@@ -94,17 +94,17 @@ def _all_and_by(
             return None
         key = keys.of(part, found)
         people.add(part, (key, found.cell, found.runs))
-        return np.stack([_summed(key, v, keys.size) for v in _figures(part, found, credit)])
+        return np.stack([summed(key, v, keys.size) for v in _figures(part, found, credit)])
 
     none = np.zeros((_FIGURES, keys.size), np.int64)
     sums: Numbers = sum((table for table in each(one, parts) if table is not None), none)
-    counted, others = people.lists()
+    persons, others = people.lists()
     some = np.flatnonzero(sums[0]).tolist()
     rows = [
-        _use(keys.names(place), *figures, counted[place], others[place])
+        _use(keys.names(place), *figures, persons[place], others[place])
         for place, figures in zip(some, sums[:, some].T.tolist(), strict=True)
     ]
-    return rows, _use((), *sums.sum(axis=1).tolist(), counted[-1], others[-1])
+    return rows, _use((), *sums.sum(axis=1).tolist(), persons[-1], others[-1])
 
 
 class _Keys:
@@ -193,30 +193,16 @@ def _by_row(rows: Rows, period: Period) -> _Entries:
     if "charge" in rows.part.rows:
         charge = rows.column("charge")
         late = charge[others.place[others.ended]]
-        posted = _summed(pair, charge, size) + _summed(over, late, size)
-        paid = _counted(pair[charge > 0], size) + _counted(over[late > 0], size)
-    whole = _counted(pair, size)
-    runs = whole + _counted(other, size)
-    ended = whole + _counted(over, size)
-    seconds = _summed(pair, rows.column("run"), size) + _summed(other, others.seconds, size)
+        posted = summed(pair, charge, size) + summed(over, late, size)
+        paid = counted(pair[charge > 0], size) + counted(over[late > 0], size)
+    whole = counted(pair, size)
+    runs = whole + counted(other, size)
+    ended = whole + counted(over, size)
+    seconds = summed(pair, rows.column("run"), size) + summed(other, others.seconds, size)
     some = np.flatnonzero(runs)
     sums = (column[some] for column in (runs, ended, seconds, posted - paid, paid))
     found = some if known is None else known[some]
     return _Entries(rows.cells[found // width], found % width + low, *sums)
-
-
-def _counted(code: "Numbers", size: int) -> "Numbers":
-    """How many have each code below `size`."""
-    return np.bincount(code, minlength=size)[:size]
-
-
-def _summed(code: "Numbers", values: "Numbers", size: int) -> "Numbers":
-    """Sums of numbers that are not negative, to the last digit, of each code below `size`."""
-    if values.sum(dtype=np.int64) < _EXACT:
-        return np.bincount(code, values, minlength=size)[:size].astype(np.int64)
-    found = np.zeros(size + 1, np.int64)
-    np.add.at(found, code, values)
-    return found[:size]
 
 
 _FIGURES = 7
