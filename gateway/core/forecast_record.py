@@ -100,6 +100,10 @@ class Bin:
     median_s: float
     p90_s: float
 
+    @property
+    def jobs(self) -> int:
+        return self.started
+
 
 def score(rows: Collection[Told], *, now: datetime) -> Score:
     started = [(one.expected_s, one.actual_s) for one in rows if one.actual_s is not None]

@@ -97,3 +97,11 @@ def shown(
     while hidden and spare and (len(hidden) < 2 or together(tuple(hidden)) < sight.least):
         hidden.add(spare.pop(0)[2])
     return Shown(tuple(row for row in rows if row[0] not in hidden), len(hidden))
+
+
+def shown_parts(parts: Iterable[C], sight: Sight) -> Shown[C]:
+    """Parts whose people are not told apart, such as hours, and may be the same ones: several are
+    of as many people as one of them. Empty parts are left out."""
+    named = {str(place): part for place, part in enumerate(parts) if part.jobs}
+    found = shown(named.items(), sight, lambda keys: max(named[key].others for key in keys))
+    return Shown(tuple(part for _, part in found.rows), found.hidden)

@@ -10,7 +10,7 @@ from gateway.core import forecast_record as rules
 from gateway.core.forecast import ForecastSource
 from gateway.core.forecast_record import Bin, Score, Told
 from gateway.core.wait_figures import GPU_CLASSES
-from gateway.core.wait_sight import Sight, shown
+from gateway.core.wait_sight import Sight, shown, shown_parts
 from gateway.store.queries import forecasts as reads
 from gateway.store.queries.forecasts import Asked
 from gateway.store.uow import Begin
@@ -58,10 +58,7 @@ def record(asked: Asked, *, sight: Sight, read: Begin, now: datetime) -> Record:
         rows = reads.record(session, asked, user=sight.user, groups=sight.groups, most=MOST + 1)
     cut, rows = len(rows) > MOST, rows[:MOST]
     by_source = {source: [one for one in rows if one.source is source] for source in _OURS_FIRST}
-    all_bins = {source: rules.bins(part) for source, part in by_source.items()}
-    bins = {
-        source: tuple(one for one in part if sight.sees(one)) for source, part in all_bins.items()
-    }
+    bins = {source: shown_parts(rules.bins(part), sight) for source, part in by_source.items()}
     whole, hidden = _lines(by_source, lambda _: "", sight, now)
     cards, hidden_cards = _lines(by_source, lambda one: rules.gpu_class(one.gpus), sight, now)
     partitions, hidden_partitions = _lines(by_source, lambda one: one.partition, sight, now)
@@ -70,11 +67,20 @@ def record(asked: Asked, *, sight: Sight, read: Begin, now: datetime) -> Record:
         whole=whole[0] if whole else Line("", None, None),
         by_cards=tuple(sorted(cards, key=lambda line: order.index(line.key))),
         by_partition=tuple(partitions),
-        bins=bins,
-        hidden_bins={source: len(all_bins[source]) - len(bins[source]) for source in bins},
+        bins={source: part.rows for source, part in bins.items()},
+        hidden_bins={source: part.hidden for source, part in bins.items()},
         hidden=bool(hidden or hidden_cards or hidden_partitions),
         cut=cut,
     )
+
+
+def choices(asked: Asked, *, sight: Sight, read: Begin) -> dict[str, list[str]]:
+    """What the record can be filtered by: of groups only those that one may know of."""
+    with read() as session:
+        found = reads.choices(session, asked.since)
+    if not sight.all:
+        found["group"] = [group for group in found["group"] if group in sight.member]
+    return found
 
 
 def like(

@@ -20,14 +20,13 @@ from gateway.core.wait_shapes import (
     Survival,
     TimePoint,
 )
-from gateway.core.wait_sight import Counted, OfPeople, Shown, Sight, shown
+from gateway.core.wait_sight import OfPeople, Shown, Sight, shown, shown_parts
 from gateway.history import blocks
 from gateway.services.waits import PastWaits, past_waits
 from gateway.store import history
 from gateway.store.uow import Transaction
 
 P = TypeVar("P", bound=OfPeople)
-C = TypeVar("C", bound=Counted)
 Row = tuple[str, Figures]
 
 
@@ -96,13 +95,13 @@ class SeenWaits:
     def over_time(self, question: Question, step: Step) -> Shown[TimePoint]:
         asked = self.sight.asked(question)
         points = [] if asked is None else self._past.over_time(asked, step)
-        return self._parts(points)
+        return shown_parts(points, self.sight)
 
     def heat(self, question: Question) -> Shown[HeatCell]:
         """Hours that may be seen, those without a job among them."""
         asked = self.sight.asked(question)
         cells = [] if asked is None else self._past.heat(asked)
-        found = self._parts(cells)
+        found = shown_parts(cells, self.sight)
         return Shown((*found.rows, *(cell for cell in cells if not cell.jobs)), found.hidden)
 
     def causes(self, question: Question) -> CausesRow | None:
@@ -148,17 +147,6 @@ class SeenWaits:
         if mine:
             rows |= dict(self._past.by(mine, Dimension.USER))
         return Shown(tuple(sorted(rows.items(), key=lambda row: (-row[1].jobs, row[0]))))
-
-    def _parts(self, parts: Iterable[C]) -> Shown[C]:
-        """Steps of time and hours: people of several are not told apart, and may be the same ones,
-        so that several are of as many people as one of them."""
-        named = {str(place): part for place, part in enumerate(parts) if part.jobs}
-
-        def together(keys: tuple[str, ...]) -> int:
-            return max(named[key].others for key in keys)
-
-        found = shown(named.items(), self.sight, together)
-        return Shown(tuple(part for _, part in found.rows), found.hidden)
 
     def _seen(self, figure: P) -> P | None:
         return figure if self.sight.sees(figure) else None

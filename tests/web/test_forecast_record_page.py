@@ -4,13 +4,26 @@ import csv
 import html
 import io
 import re
+from datetime import datetime, timedelta
 
 import pytest
+from sqlalchemy import select
 
+from gateway.store.forecast_models import StartForecast
+from gateway.store.models import Job
 from gateway.testing.forecast_samples import fill_forecasts
 from tests.web.conftest import Browser, Site
 
 PAGE = "/waits/forecast"
+
+
+def _long_wait(job_id: int, made_at: datetime) -> StartForecast:
+    """Eight days were forecast, and came."""
+    at = made_at + timedelta(days=8)
+    return StartForecast(
+        job_id=job_id, made_at=made_at, moment="submit", source="history", p50_at=at, p90_at=at,
+        partition="a100", group="nlp", gpus=8, jobs=300, started_at=at,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -75,6 +88,33 @@ def test_figures_of_few_people_are_hidden_from_strangers(site: Site) -> None:
     assert scores(operator)["all", "", "history"]["forecasts"] == "600"
     assert stranger.get(f"{PAGE}/bins.csv").text.count("\n") == 1
     assert operator.get(f"{PAGE}/bins.csv").text.count("\n") > 8
+
+
+def test_a_stranger_learns_no_groups_name(recorded: Site) -> None:
+    shown = {
+        login: recorded.signed_in(login).get(PAGE).text for login in ("nlp-1", "vision-1", "boss")
+    }
+    assert [login for login, text in shown.items() if 'value="nlp"' in text] == ["nlp-1", "boss"]
+
+
+def test_a_class_of_forecasts_of_few_people_takes_another_with_it(site: Site) -> None:
+    """The sum of all less the classes that are seen would be theirs."""
+    fill_forecasts(site.begin, now=site.broker.now, cluster="old", jobs=300)
+    with site.begin() as session:
+        made_at = site.broker.now - timedelta(days=9)
+        few = session.scalars(select(Job).where(Job.user == "waits-1")).first()
+        assert few is not None
+        session.add(_long_wait(few.id, made_at))
+    stranger, boss = site.signed_in("vision-1"), site.signed_in("boss")
+    bins = {
+        who: page.get(f"{PAGE}/bins.csv").text.splitlines()
+        for who, page in (("stranger", stranger), ("boss", boss))
+    }
+    assert (
+        len([line for line in bins["boss"] if line.startswith("history")])
+        - len([line for line in bins["stranger"] if line.startswith("history")])
+        == 2
+    )
 
 
 def test_too_few_are_no_percentage(site: Site) -> None:

@@ -13,7 +13,6 @@ from gateway.core.wait_sight import Sight
 from gateway.errors import NotFound
 from gateway.services import forecast_record as service
 from gateway.services.forecast_record import Record
-from gateway.store.queries import forecasts as reads
 from gateway.store.queries.forecasts import SUBMIT, WAITING, Asked
 from gateway.web import wait_filters
 from gateway.web.access import requires, viewer
@@ -38,8 +37,7 @@ _OTHERS = frozenset(("period", "from", "to"))
 def index() -> ResponseReturnValue:
     typed, moment = _typed()
     keep = {} if moment == SUBMIT else {"moment": moment}
-    with deps().read() as session:
-        known = reads.choices(session, _asked(typed, moment).since)
+    known = service.choices(_asked(typed, moment), sight=_sight(), read=deps().read)
     by_dimension = {Dimension(name): values for name, values in known.items()}
     endpoint = "forecast_record.index"
     filters = wait_filters.view(typed, endpoint, by_dimension, with_wait=False, keep=keep)
@@ -97,10 +95,14 @@ def _record(typed: wait_filters.Asked, moment: str) -> Record:
     have = deps()
     return service.record(
         _asked(typed, moment),
-        sight=Sight.of(viewer(), have.settings.waits_k),
+        sight=_sight(),
         read=have.read,
         now=have.clock(),
     )
+
+
+def _sight() -> Sight:
+    return Sight.of(viewer(), deps().settings.waits_k)
 
 
 def _moments(typed: wait_filters.Asked, moment: str) -> list[tuple[str, str, bool]]:
