@@ -4,11 +4,10 @@ Figures of too few other people are not there: the rule is core.wait_sight's. De
 docs/engineering/waits.md.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -29,7 +28,6 @@ from gateway.core.usage_figures import (
 )
 from gateway.core.wait_figures import UNKNOWN, Dimension, Question
 from gateway.core.wait_sight import Shown, Sight, shown
-from gateway.history import reading, usage
 from gateway.services.poll import cards_of
 from gateway.services.waits import parts_of
 from gateway.store import capacity, snapshot
@@ -38,7 +36,6 @@ from gateway.store.queries.card_use import Measured
 from gateway.store.queries.group_spend import Spend
 
 if TYPE_CHECKING:
-    import duckdb
     from sqlalchemy.orm import Session
 
     from gateway.history.stats.columns import Part
@@ -57,18 +54,10 @@ def credit_seen(viewer: Viewer) -> CreditSeen:
 
 
 class PastUse:
-    """What was used, as one person may see it; everything where `sight.all`. `connect`: to the
-    view `waits`, for what the arrays do not tell."""
+    """What was used, as one person may see it; everything where `sight.all`."""
 
-    def __init__(
-        self,
-        parts: "Sequence[Part]",
-        connect: "Callable[[], duckdb.DuckDBPyConnection]",
-        sight: Sight,
-        credit: CreditSeen,
-    ) -> None:
-        self._parts, self._connect = parts, connect
-        self.sight, self._credit = sight, credit
+    def __init__(self, parts: "Sequence[Part]", sight: Sight, credit: CreditSeen) -> None:
+        self._parts, self.sight, self._credit = parts, sight, credit
 
     def total(self, question: Question) -> Use | None:
         """Of all runs together; None: of too few people."""
@@ -156,6 +145,8 @@ class PastUse:
     def cards(self, question: Question, session: "Session", *, cluster: str) -> list[Cards]:
         """How busy each type's cards were, day by day. Of the question the period and the GPU types
         count: how busy the cluster is, everybody may know."""
+        from gateway.history.stats import card_days  # noqa: PLC0415
+
         only: dict[Dimension, tuple[str, ...]] = {
             Dimension.CLUSTER: (cluster,),
             Dimension.SOURCE: ("",),
@@ -163,8 +154,8 @@ class PastUse:
         types = question.only.get(Dimension.GPU_TYPE)
         if types:
             only[Dimension.GPU_TYPE] = types
-        used = usage.by_day(
-            self._connect(),
+        used = card_days.by_day(
+            self._parts,
             Question(question.now, question.since, question.until, only, zone=question.zone),
         )
         until = min(question.until or question.now, question.now)
@@ -201,20 +192,13 @@ class PastUse:
 @contextmanager
 def seen_use(folder: Path, viewer: Viewer, *, least: int) -> Iterator[PastUse]:
     """The history in `folder` as this person may see it; `least` is the setting `waits_k`."""
-    with ExitStack() as stack:
-        yield _past(stack, folder, Sight.of(viewer, least), credit_seen(viewer))
+    yield PastUse(parts_of(folder), Sight.of(viewer, least), credit_seen(viewer))
 
 
 @contextmanager
 def past_use(folder: Path) -> Iterator[PastUse]:
     """The whole history, for who may read its files."""
-    with ExitStack() as stack:
-        yield _past(stack, folder, Sight(0, all=True, user="", groups=()), ALL_CREDIT)
-
-
-def _past(stack: ExitStack, folder: Path, sight: Sight, credit: CreditSeen) -> PastUse:
-    connect = cache(lambda: stack.enter_context(reading.runs(folder)))
-    return PastUse(parts_of(folder), connect, sight, credit)
+    yield PastUse(parts_of(folder), Sight(0, all=True, user="", groups=()), ALL_CREDIT)
 
 
 def spent(

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from gateway.core.past_runs import COLUMNS
 from gateway.core.usage_figures import By, CreditSeen
 from gateway.core.wait_figures import Dimension, Question
-from gateway.history import usage
-from gateway.history.stats import columns, limits
+from gateway.history.stats import card_days, columns, limits
 from gateway.history.stats import used as stats
 
 HOUR = 3600
@@ -198,7 +197,7 @@ def test_filters_combine():
 
 def test_a_question_about_no_time_is_answered_with_nothing():
     assert used(history(), asked(), By.GROUP, By.MONTH) == {}
-    assert usage.by_day(history(), asked()) == []
+    assert card_days.by_day(parts(history()), asked()) == []
 
 
 MARCH = at(2026, 3, 27)
@@ -233,7 +232,8 @@ def test_days_and_months_over_the_clock_change_add_up_to_the_second(given_rows, 
     assert {k: r.gpu_seconds for k, r in rows_.items() if r.gpu_seconds} == {
         key: seconds for key, seconds in by_month.items() if seconds
     }
-    assert {(one.day, one.gpu_type): one.gpu_seconds for one in usage.by_day(found, question)} == {
+    days = card_days.by_day(parts(found), question)
+    assert {(one.day, one.gpu_type): one.gpu_seconds for one in days} == {
         key: seconds for key, seconds in by_day.items() if seconds
     }
     assert sum(r.gpu_seconds for r in used(found, question).values()) == sum(by_month.values())

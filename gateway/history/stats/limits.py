@@ -31,7 +31,7 @@ _LIMITS = (Cause.USER_LIMIT, Cause.GROUP_LIMIT, Cause.QOS_LIMIT)
 def limits(parts: Sequence[Part], question: Question, *, by_group: bool) -> list[Limits]:
     """Runs that ended in the period against their time limits, who kept most first; or all of them
     as one, with no key."""
-    period = Period.of(parts, question, by_month=False)
+    period = Period.of(parts, question)
     keys = Keys(parts, Dimension.GROUP if by_group else None)
     size = len(keys.names)
     people = People(parts, question, size)
@@ -74,7 +74,7 @@ def _told(key: str, sums: Sequence[int], *more: int, by_group: bool) -> Limits:
 
 def limit_bins(parts: Sequence[Part], question: Question) -> list[LimitBin]:
     """How much of their limits runs used that ended in the period and had one: all eleven bins."""
-    period = Period.of(parts, question, by_month=False)
+    period = Period.of(parts, question)
     people = People(parts, question, _BINS)
 
     def one(part: Part) -> "Numbers | None":

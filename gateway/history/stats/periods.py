@@ -1,11 +1,11 @@
-"""Runs inside a period and its months, in whole seconds since 1970.
+"""Runs inside a period and its days or months, in whole seconds since 1970.
 
 Most runs lie whole in one month: they are told apart by columns. Of the few others each month that
 they touch has its part.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,11 @@ import numpy as np
 
 from gateway.core import months
 from gateway.core.wait_figures import Question
+from gateway.core.wait_shapes import Step
+from gateway.history.stats import chosen
 from gateway.history.stats.chosen import Rows
 from gateway.history.stats.clock import QUARTER
-from gateway.history.stats.columns import Part
+from gateway.history.stats.columns import RUNNING, Part
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
@@ -38,8 +40,8 @@ class Some:
 
 @dataclass(frozen=True)
 class Period:
-    """[lo, hi), no later than now. `names` and `begins` of its months; one without a name where
-    months are not told apart."""
+    """[lo, hi), no later than now. `names` and `begins` of its steps, days or months; one without a
+    name where they are not told apart."""
 
     lo: int
     hi: int
@@ -48,17 +50,18 @@ class Period:
     begins: "Numbers"
 
     @classmethod
-    def of(cls, parts: Sequence[Part], question: Question, *, by_month: bool) -> "Period":
+    def of(cls, parts: Sequence[Part], question: Question, *, step: Step | None = None) -> "Period":
+        """`step`: DAY or MONTH, of the question's zone."""
         now = int(question.now.timestamp())
         until = _END if question.until is None else int(question.until.timestamp())
         lo = 0 if question.since is None else int(question.since.timestamp())
         hi = min(until, now + 1)
-        if not by_month:
+        if step is None:
             return cls(lo, hi, now, ("",), np.array([lo]))
         known = [part.started_to_ended for part in parts]
         begin = max(lo, min((first for first, _ in known), default=lo))
         end = min(hi, max((last for _, last in known), default=lo) + 1)
-        names, begins = _months(begin, end, ZoneInfo(question.zone))
+        names, begins = _steps(begin, end, ZoneInfo(question.zone), step)
         return cls(lo, hi, now, names, np.array(begins))
 
     @cached_property
@@ -76,8 +79,8 @@ class Period:
         first, last = part.started_to_ended
         return first < self.hi and last >= self.lo
 
-    def month(self, seconds: "Numbers") -> "Numbers":
-        """Place of the month of each; what lies outside is in the first or the last."""
+    def place(self, seconds: "Numbers") -> "Numbers":
+        """Place of the step of each; what lies outside is in the first or the last."""
         table = self._quarters
         if table is None:
             found: Numbers = np.searchsorted(self.begins, seconds, side="right") - 1
@@ -86,9 +89,9 @@ class Period:
         quarter -= np.int32(self.begins[0] // QUARTER)
         return table.take(quarter, mode="clip")
 
-    def months_of(self, part: Part) -> tuple[int, int]:
+    def places_of(self, part: Part) -> tuple[int, int]:
         """The first and the last that runs of the part touch."""
-        first, last = self.month(np.minimum(part.started_to_ended, self.hi)).tolist()
+        first, last = self.place(np.minimum(part.started_to_ended, self.hi)).tolist()
         return first, last
 
     @cached_property
@@ -107,8 +110,8 @@ class Period:
         inside = (start >= self.lo) & (end < self.hi) & (end >= start)
         if len(self.names) == 1:
             return inside, np.zeros(1, np.int32)
-        month = self.month(start)
-        inside &= month == self.month(end)
+        month = self.place(start)
+        inside &= month == self.place(end)
         return inside, month
 
     def ended(self, rows: Rows, which: "Numbers | slice") -> "Numbers":
@@ -124,7 +127,7 @@ class Period:
         ended, start = self.ended(rows, which), rows.column("start")[which].astype(np.int64)
         some = (start < self.hi) & (ended >= self.lo)
         which, ended, start = which[some], ended[some], start[some]
-        first, past = self.month(start), self.month(np.maximum(ended, start))
+        first, past = self.place(start), self.place(np.maximum(ended, start))
         times = past - first + 1
         each = np.repeat(np.arange(len(which)), times)
         month = np.arange(len(each)) - np.repeat(np.cumsum(times) - times, times) + first[each]
@@ -147,16 +150,20 @@ def _inside(
     return np.where((start >= lo) & (ended <= hi), run, until - since)
 
 
-def _months(begin: int, end: int, zone: ZoneInfo) -> tuple[tuple[str, ...], list[int]]:
+def _steps(begin: int, end: int, zone: ZoneInfo, step: Step) -> tuple[tuple[str, ...], list[int]]:
     """Those of the zone that [begin, end) touches, and from when on each is in it."""
-    names, begins = [], []
-    moment, until = (
-        datetime.fromtimestamp(begin, UTC),
-        datetime.fromtimestamp(max(end, begin + 1), UTC),
-    )
-    while moment < until:
-        name = months.month_of(moment, zone)
-        names.append(name)
-        begins.append(int(moment.timestamp()))
-        moment = months.month_bounds(name, zone)[1]
-    return tuple(names), begins
+    since = datetime.fromtimestamp(begin, UTC)
+    until = datetime.fromtimestamp(max(end, begin + 1), UTC)
+    size = 7 if step is Step.MONTH else 10
+    found: dict[str, int] = {}
+    for day, begins, _ in months.days(since, until, zone):
+        found.setdefault(day.isoformat()[:size], int(begins.timestamp()))
+    return tuple(found), list(found.values())
+
+
+def started(part: Part, question: Question, period: Period) -> Rows | None:
+    """All runs of the part that filters let through; None: none of the part is in the period."""
+    if not period.touches(part):
+        return None
+    cells = chosen.wanted(part, question) & (part.cells["kind"] >= RUNNING)
+    return chosen.rows(part, replace(question, since=None, until=None), cells)

@@ -5,7 +5,7 @@ so that the parts of neighbouring periods add up to the run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from gateway.core.usage_figures import DIMENSIONS, By, CreditSeen, Use, in_order
 from gateway.core.wait_figures import Question
-from gateway.history.stats import chosen
+from gateway.core.wait_shapes import Step
 from gateway.history.stats.chosen import Keys, Measure, Rows
-from gateway.history.stats.columns import RUNNING, Part
+from gateway.history.stats.columns import Part
 from gateway.history.stats.people import People
-from gateway.history.stats.periods import Period
+from gateway.history.stats.periods import Period, started
 from gateway.history.stats.select import RUN
 from gateway.history.stats.sums import counted, summed
 from gateway.history.stats.threads import each
@@ -56,9 +56,9 @@ def use_and_total(
 
 def first(parts: Sequence[Part], question: Question) -> datetime | None:
     """When the first run began that held something in the period; None: there is none."""
-    period, found = Period.of(parts, question, by_month=False), list[int]()
+    period, found = Period.of(parts, question), list[int]()
     for part in parts:
-        rows = _started(part, question, period)
+        rows = started(part, question, period)
         if rows is not None:
             start, ended = rows.column("start"), period.ended(rows, slice(None))
             some = start[(start < period.hi) & (ended >= period.lo)]
@@ -84,7 +84,7 @@ def _all_and_by(
     parts: Sequence[Part], question: Question, by: Sequence[By], credit: CreditSeen
 ) -> tuple[list[Use], Use]:
     """All together only where no month is asked for."""
-    period = Period.of(parts, question, by_month=By.MONTH in by)
+    period = Period.of(parts, question, step=Step.MONTH if By.MONTH in by else None)
     keys = _Keys(parts, by, period)
     people = People(parts, question, keys.size)
 
@@ -146,15 +146,8 @@ class _Keys:
         return code
 
 
-def _started(part: Part, question: Question, period: Period) -> Rows | None:
-    if not period.touches(part):
-        return None
-    cells = chosen.wanted(part, question) & (part.cells["kind"] >= RUNNING)
-    return chosen.rows(part, replace(question, since=None, until=None), cells)
-
-
 def _entries(part: Part, question: Question, period: Period) -> _Entries | None:
-    rows = _started(part, question, period)
+    rows = started(part, question, period)
     if rows is None:
         return None
     if period.holds(part):
@@ -177,7 +170,7 @@ def _by_row(rows: Rows, period: Period) -> _Entries:
     plain, month = period.plain(rows)
     crossing = np.flatnonzero(~plain)
     others = period.others(rows, crossing)
-    low, high = period.months_of(rows.part)
+    low, high = period.places_of(rows.part)
     width = high - low + 1
     size = rows.cells.size * width  # of pairs of a cell and a month
     pair = np.repeat(np.arange(rows.cells.size) * width - low, rows.counts)
