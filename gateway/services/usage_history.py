@@ -27,7 +27,7 @@ from gateway.core.usage_figures import (
     in_order,
 )
 from gateway.core.wait_figures import UNKNOWN, Dimension, Question
-from gateway.core.wait_sight import Shown, Sight, shown
+from gateway.core.wait_sight import Shown, Sight, shown, shown_parts
 from gateway.services.poll import cards_of
 from gateway.services.waits import parts_of
 from gateway.store import capacity, snapshot
@@ -124,11 +124,7 @@ class PastUse:
 
         asked = self.sight.asked(question)
         rows = [] if asked is None else limits.limit_bins(self._parts, asked)
-        named = {str(row.low): row for row in rows if row.jobs}
-        found = shown(
-            named.items(), self.sight, lambda keys: max(named[key].others for key in keys)
-        )
-        return Shown(tuple(row for _, row in found.rows), found.hidden)
+        return shown_parts(rows, self.sight)
 
     def limit_waits(self, question: Question) -> list[LimitWait]:
         """Groups that waited for limits: those that one leads, or all."""
