@@ -108,8 +108,8 @@ _WAITING: Select[Any] = select(
 
 
 def waiting(session: Session, *, most: int) -> list[WaitingRow]:
-    """Jobs that wait, those with most points first."""
-    query = _WAITING.order_by(_JOB.c.priority.desc(), _JOB.c.id).limit(most)
+    """Jobs that wait, those with most points first, held ones without any last."""
+    query = _WAITING.order_by(_JOB.c.priority.desc().nulls_last(), _JOB.c.id).limit(most)
     return [WaitingRow(*row) for row in session.execute(query)]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.core.forecast import Ask, Forecast, ForecastSource, NoForecast
 from gateway.services import forecast_keep, forecast_submit
+from gateway.store import forecasts
 from gateway.store.forecast_models import StartForecast
 from gateway.store.models import Job, Submission
 from gateway.store.queries import forecasts as reads
@@ -188,3 +189,10 @@ def test_old_ones_are_forgotten(begin):
     assert kept(begin)
     forecast_keep.prune(begin=begin, now=NOW + timedelta(days=181))
     assert not kept(begin)
+
+
+def test_of_too_many_jobs_those_without_points_are_left_out(begin):
+    held, low, high = (waiting(begin, priority=points) for points in (None, 1, 9))
+    with begin() as session:
+        assert [row.id for row in forecasts.waiting(session, most=2)] == [high, low]
+        assert [row.id for row in forecasts.waiting(session, most=3)][-1] == held
