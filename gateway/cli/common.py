@@ -13,7 +13,7 @@ import click
 from gateway.config import Settings, load_settings
 from gateway.core.credits import format_credits
 from gateway.errors import BadConfiguration, Busy, GatewayError, NotFound, Refused
-from gateway.store.schema import is_current
+from gateway.store.schema import is_current, upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
 
 _AMOUNTS = frozenset({"need", "free", "owed"})  # facts in millionths
@@ -91,11 +91,16 @@ def now() -> datetime:
 
 
 @contextmanager
-def database(*, read_only: bool = False) -> Iterator[Begin]:
-    """`begin` on a database whose tables are those of this code."""
+def database(*, read_only: bool = False, make: bool = False) -> Iterator[Begin]:
+    """`begin` on a database whose tables are those of this code. `make`: where there is no file of
+    SQLite's, it is made; an older database is never changed by the way."""
     found = settings()
     engine = make_engine(found.database_url)
     try:
+        if make and not has_database(found):
+            make_home(found)
+            with private_files():
+                upgrade(engine)
         if not has_database(found) or not is_current(engine):
             raise click.ClickException("The database is not ready: run `sluice db upgrade`.")
         yield make_begin(engine, read_only=read_only)

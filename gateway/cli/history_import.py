@@ -72,7 +72,7 @@ def _import_jobs(file: str, kind: str, given: Options) -> None:
         kind=kind,
     )
     rarely_collect()
-    with database() as begin:
+    with database(make=True) as begin:
         with begin() as session:
             price_list = prices.load(session)
         if price_list.terms:

@@ -102,7 +102,16 @@ def test_counts_that_do_not_tie_fail(run, dump, monkeypatch):
     assert "do not tie" in done.output
 
 
-def test_without_a_database_it_says_what_to_do(home, dump):
+def test_a_bare_home_needs_nothing_else(home, dump):
+    done = CliRunner().invoke(main, ["history", "import", str(dump), "--format", "sacct"])
+    assert done.exit_code == 0, done.output
+    told = CliRunner().invoke(main, ["waits", "--by", "gpu_class", "--wait", "submit", "--json"])
+    assert json.loads(told.output)["jobs"] == 1
+
+
+def test_an_older_database_is_not_changed_by_the_way(home, dump):
+    home.mkdir()
+    (home / "sluice.db").touch()
     done = CliRunner().invoke(main, ["history", "import", str(dump), "--format", "sacct"])
     assert done.exit_code == 1
     assert "sluice db upgrade" in done.output
