@@ -7,6 +7,8 @@ from enum import StrEnum
 from gateway.core.wait_causes import Cause
 
 LEAST_JOBS = 10  # fewer say nothing about the next one
+_MUCH = 0.25  # of the wait: nobody is told that a larger limit would not have helped
+_LIMITS = (Cause.USER_LIMIT, Cause.GROUP_LIMIT, Cause.QOS_LIMIT)
 
 
 class Conclusion(StrEnum):
@@ -18,6 +20,7 @@ class Conclusion(StrEnum):
     GROUP_LIMIT = "group_limit"
     QOS_LIMIT = "qos_limit"
     FULL = "full"  # behind others, or first in line with nothing free: no limit stood before it
+    FULL_AND_LIMITS = "full_and_limits"  # the same, but limits had a good part of the wait, too
     NODES_DOWN = "nodes_down"
     RESERVATION = "reservation"
     MIXED = "mixed"
@@ -26,11 +29,12 @@ class Conclusion(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`share` of the wait, 0 to 1, that the conclusion rests on. MIXED: `largest` has that share,
-    less than half."""
+    less than half. FULL_AND_LIMITS: `limits` is the share of all limits together."""
 
     conclusion: Conclusion
     share: float = 0.0
     largest: Conclusion | None = None
+    limits: float = 0.0
 
 
 # In this order where two are alike: what one can do something about comes first.
@@ -61,4 +65,7 @@ def conclude(jobs: int, seconds: Mapping[Cause, int]) -> Verdict:
     share = sums[largest] / whole
     if share < 0.5:
         return Verdict(Conclusion.MIXED, share, largest)
+    limits = sum(seconds.get(cause, 0) for cause in _LIMITS) / whole
+    if largest is Conclusion.FULL and limits >= _MUCH:
+        return Verdict(Conclusion.FULL_AND_LIMITS, share, limits=limits)
     return Verdict(largest, share)

@@ -25,6 +25,7 @@ from gateway.web.wait_tables import Cell, Head, TableRow, WaitTable, hours, numb
 
 T = TypeVar("T")
 MOST_ACROSS = 12  # columns of a table by two things; CSV has all
+MOST_DOWN = 50  # and its rows
 
 BY_WORDS: dict[By, Lazy] = {
     By.GROUP: _l("Group"),
@@ -67,13 +68,18 @@ def card_hours(card_seconds: int | None) -> Cell:
     return hours(None if card_seconds is None else card_seconds / HOUR)
 
 
+def people(one: Use) -> Cell:
+    """A set of another site may know no people: that is not nobody."""
+    return number(one.people) if one.people or not one.runs else Cell("–")
+
+
 def use_columns(whole: int, *, money: bool) -> tuple[Column[Use], ...]:
     """`whole`: card-seconds of all rows, of which each is a share."""
     found: tuple[Column[Use], ...] = (
         Column("gpu_hours", _l("GPU-hours"), lambda one: card_hours(one.gpu_seconds)),
         Column("share_percent", _l("Share"), lambda one: percent(one.gpu_seconds, whole)),
         Column("runs", _l("Runs"), lambda one: number(one.runs)),
-        Column("people", _l("People"), lambda one: number(one.people)),
+        Column("people", _l("People"), people),
         Column("cpu_hours", _l("CPU-hours"), lambda one: card_hours(one.cpu_seconds)),
         Column("runs_ended", _l("Ended"), lambda one: number(one.ended)),
         Column("runs_without_cards_told", _l("Cards unknown"), lambda one: number(one.untold)),
@@ -178,7 +184,7 @@ def crossed(caption: str, by: Sequence[By], rows: Sequence[Use]) -> WaitTable:
                 key_word(by[0], key),
                 (*(card_hours(cells.get((key, one))) for one in across), card_hours(totals[key])),
             )
-            for key in order
+            for key in order[:MOST_DOWN]
         ),
     )
 

@@ -50,6 +50,10 @@ _SENTENCES: dict[Conclusion, Lazy] = {
     Conclusion.FULL: _l(
         "A larger limit would not have helped: %(share)s of the wait was a full partition."
     ),
+    Conclusion.FULL_AND_LIMITS: _l(
+        "A larger limit would have helped in part: %(limits)s of the wait was limits, %(share)s a"
+        " full partition."
+    ),
     Conclusion.NODES_DOWN: _l("Nodes that were down or drained were %(share)s of the wait."),
     Conclusion.RESERVATION: _l("Reservations and maintenance were %(share)s of the wait."),
 }
@@ -74,7 +78,8 @@ def sentence(verdict: Verdict) -> str:
     share = share_text(verdict.share)
     if verdict.largest is not None:
         return str(_LARGEST[verdict.largest]) % {"share": share}
-    return str(_SENTENCES[verdict.conclusion]) % {"share": share}
+    facts = {"share": share, "limits": share_text(verdict.limits)}
+    return str(_SENTENCES[verdict.conclusion]) % facts
 
 
 def share_text(share: float) -> str:

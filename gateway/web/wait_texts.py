@@ -48,6 +48,12 @@ _CARDS: dict[str, Lazy] = {
 }
 
 
+def inner_word(dimension: Dimension) -> str:
+    """The dimension in the middle of a sentence: "cards per job", but "GPU type"."""
+    word = str(DIMENSION_WORDS[dimension])
+    return word if word[1:2].isupper() or word.startswith("QoS") else word[:1].lower() + word[1:]
+
+
 def value_word(dimension: Dimension, key: str) -> str:
     """What a value is called. Names are as Slurm has them; the empty key is the unknown one."""
     if key in {"", UNKNOWN}:

@@ -71,6 +71,13 @@ def hidden_words(hidden: int, least: int, dimension: Dimension | None = None) ->
     )
 
 
+def more_words(rest: int) -> str:
+    """What a long table leaves to the CSV."""
+    if rest <= 0:
+        return ""
+    return ngettext("%(num)d more in the CSV.", "%(num)d more in the CSV.", rest)
+
+
 def _whose(asked: Asked, count: int) -> str:
     classes = asked.question.only.get(Dimension.GPU_CLASS, ())
     words = jobs_words(count)

@@ -28,6 +28,13 @@ def test_what_had_half_of_the_wait_is_the_conclusion(seconds, conclusion, share)
     assert conclude(LEAST_JOBS, seconds) == Verdict(conclusion, pytest.approx(share))
 
 
+def test_nobody_is_told_that_a_larger_limit_would_not_help_where_limits_had_a_quarter():
+    seconds = {Cause.NO_GPUS: 56, Cause.USER_LIMIT: 24, Cause.GROUP_LIMIT: 18, Cause.DEFERRAL: 2}
+    assert conclude(LEAST_JOBS, seconds) == Verdict(
+        Conclusion.FULL_AND_LIMITS, 0.56, limits=pytest.approx(0.42)
+    )
+
+
 def test_without_a_half_the_largest_is_named():
     seconds = {Cause.GROUP_LIMIT: 40, Cause.NO_GPUS: 35, Cause.UNKNOWN: 25}
     assert conclude(50, seconds) == Verdict(Conclusion.MIXED, 0.4, Conclusion.GROUP_LIMIT)

@@ -8,7 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from gateway.history import sets
 from gateway.services import keep_history
+from gateway.services.import_set import Given, import_set
 from gateway.store.wait_models import WaitReason
 from gateway.testing import builders as b
 from gateway.testing.portal import CLUSTER
@@ -101,6 +103,42 @@ def test_strangers_learn_nothing_of_few_people(site, ran):
         row["user"] for row in rows(site.signed_in("boss").get("/waits/usage/use.csv?by=user"))
     }
     assert everyone == {"n0", "n1", "n2", "n3", "vision-1"}
+
+
+def test_where_rows_are_hidden_nobody_says_that_there_is_nothing(site, ran):
+    ran(*((f"n{n}", "nlp", {}) for n in range(4)), ("vision-1", "vision", {}))
+    page = said(site.signed_in("nlp-2").get("/waits/usage"))
+    assert "rows are hidden" in page
+    assert "Nothing in this period" not in page
+
+
+def test_people_whom_a_set_does_not_know_are_not_nobody(site, tmp_path):
+    file = tmp_path / "site.csv"
+    file.write_text(
+        "id,submit,start,end,gpus\n1,2021-05-01T10:00:00,2021-05-01T11:00:00,2021-05-01T13:00:00,4\n"
+    )
+    home = site.app.extensions["sluice"].settings.home
+    import_set(
+        Given(str(file), "csv", "elsewhere", "UTC", site.broker.now),
+        imports=home / sets.FOLDER,
+        keep=len,
+    )
+    page = said(site.signed_in("boss").get("/waits/usage?period=all"))
+    assert re.search(r"8\.0 1 run People [^0-9]*not known", page)
+
+
+def test_where_nobody_looked_no_limit_is_called_useless(site, ran):
+    ran(*((f"n{n}", "nlp", {}) for n in range(12)))
+    page = said(site.signed_in("boss").get("/waits/usage/larger"))
+    assert "What jobs of this period waited for is not known" in page
+    assert "A larger limit would have served nobody" not in page
+
+
+def test_much_advice_is_folded(site, ran):
+    ran(*((f"n{n}", f"group-{n}", {}) for n in range(8) for _ in range(20)))
+    page = site.signed_in("boss").get("/waits/usage/limits")
+    assert page.text.count("A limit of 2 h fits") == 8
+    assert "3 more" in said(page)
 
 
 def test_leaders_see_their_members(site, ran):

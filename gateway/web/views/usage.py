@@ -11,6 +11,7 @@ from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission
 from gateway.core.usage_figures import By
+from gateway.core.wait_conclusion import Conclusion, conclude
 from gateway.errors import NotFound
 from gateway.services import usage_history
 from gateway.services.usage_history import PastUse, credit_seen, seen_use
@@ -26,6 +27,7 @@ from gateway.web.wait_filters import Asked, Choice
 
 bp = Blueprint("usage", __name__, url_prefix="/waits/usage")
 
+_MOST_ADVICE = 5  # the rest is folded
 _PAGES = (
     ("usage.index", _l("Hours and charges")),
     ("usage.limits", _l("Time limits")),
@@ -39,7 +41,9 @@ _PAGES = (
 @requires(Permission.USE_PORTAL)
 def index() -> ResponseReturnValue:
     """Hours and charges by one thing, or by two."""
-    asked = waits_frame.asked()
+    asked = waits_frame.asked(
+        by=(_l("By"), list(By)), **{"and": (_l("and also by"), parts.CROSSED)}
+    )
     by, other = _by()
     with _past() as past:
         part, total = parts.use_and_total(past, asked.question, (by,))
@@ -112,7 +116,18 @@ def larger() -> ResponseReturnValue:
         (one.gpu_type, one.gpu_seconds / one.capacity_s * 100) for one in busy if one.capacity_s
     ]
     sees = viewer().may(Permission.SEE_ALL_JOBS) or bool(viewer().leads)
-    return _page(asked, [view.larger(part, asked)] if part.rows else [], busy=shares, sees=sees)
+    sections = [view.larger(part, asked)] if part.rows else []
+    blind = not sections and _nobody_looked(asked)
+    return _page(asked, sections, busy=shares, sees=sees, blind=blind)
+
+
+def _nobody_looked(asked: Asked) -> bool:
+    """Whether most of the waits have no known cause: then "none waited for a limit" is a guess."""
+    with waits_frame.seen() as past:
+        whole = past.causes(asked.question)
+    return whole is not None and (
+        conclude(whole.jobs, whole.seconds).conclusion is Conclusion.NOBODY_LOOKED
+    )
 
 
 @bp.get("/<part>.csv")
@@ -164,6 +179,7 @@ def _page(asked: Asked, sections: list[view.Section], **more: Any) -> str:
     filters = replace(frame.filters, waits=())  # no figure here is a wait by its definition
     pages = [Choice(str(word), asked.url(name), name == request.endpoint) for name, word in _PAGES]
     given: dict[str, Any] = {"total": None, "by": None, "advice": [], "busy": [], "sees": True}
+    given |= {"blind": False, "most_advice": _MOST_ADVICE}
     return render_template(
         "pages/usage.html",
         frame=replace(frame, filters=filters),

@@ -29,7 +29,7 @@ from gateway.web.views.usageparts import Part
 from gateway.web.wait_charts import Histogram, Lines
 from gateway.web.wait_filters import Asked
 from gateway.web.wait_tables import WaitTable
-from gateway.web.wait_words import hidden_words
+from gateway.web.wait_words import hidden_words, more_words
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ def crossed(part: Part[Use], by: Sequence[By], asked: Asked) -> Section:
         title,
         tables.crossed(title, by, rows),
         asked.url("usage.csv", part="use", **csv),
-        _hidden(part, by[0]),
+        _crossed_notes(part, by[0]),
     )
 
 
@@ -194,7 +194,7 @@ def failures_by(part: Part[Use], by: By, asked: Asked) -> Section:
         title,
         tables.crossed(title, (by, By.STATE), rows),
         asked.url("usage.csv", part="failures", by=by.value),
-        _hidden(part, by),
+        _crossed_notes(part, by),
     )
 
 
@@ -235,6 +235,26 @@ def _closer(asked: Asked, by: By, key: str) -> str | None:
 def _hidden(part: Part[T], by: By) -> tuple[str, ...]:
     words = hidden_words(part.hidden, deps().settings.waits_k, DIMENSIONS.get(by))
     return (words,) if words else ()
+
+
+def _crossed_notes(part: Part[Use], by: By) -> tuple[str, ...]:
+    """What is hidden here are single cells, which look like those where there is nothing."""
+    found: list[str] = []
+    if part.hidden and by is not By.USER:
+        found.append(
+            ngettext(
+                "%(num)d cell is hidden (–) and in no sum: fewer than %(least)s people, or it "
+                "would tell of them.",
+                "%(num)d cells are hidden (–) and in no sum: fewer than %(least)s people, or they "
+                "would tell of them.",
+                part.hidden,
+                least=deps().settings.waits_k,
+            )
+        )
+    else:
+        found += _hidden(part, by)
+    rest = more_words(len({keys[0] for keys, _ in part.rows}) - tables.MOST_DOWN)
+    return (*found, rest) if rest else tuple(found)
 
 
 def _folded(rows: Sequence[object]) -> tuple[str, ...]:

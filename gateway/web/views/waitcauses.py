@@ -17,7 +17,7 @@ from gateway.web.wait_cause_texts import CAUSE_MEANINGS, CAUSE_WORDS, sentence, 
 from gateway.web.wait_charts import clipped
 from gateway.web.wait_tables import Cell, Head, TableRow, WaitTable, number
 from gateway.web.wait_tables import seconds as seconds_cell
-from gateway.web.wait_texts import DIMENSION_WORDS, value_word
+from gateway.web.wait_texts import DIMENSION_WORDS, inner_word, value_word
 
 Row = tuple[str, CausesRow]
 BY = (
@@ -28,6 +28,7 @@ BY = (
     Dimension.QOS,
 )
 _MOST_BARS = 20
+_MOST_ROWS = 50  # the CSV has all
 _ROW = 46
 _LEGEND_ROW = 18
 
@@ -83,6 +84,7 @@ class CausesView:
     table: WaitTable
     csv: str
     hidden: str
+    more: str
 
 
 def view(
@@ -91,7 +93,7 @@ def view(
     mine = set(own) if along is Dimension.GROUP else set()
     rows = sorted(found.rows, key=lambda row: row[0] not in mine)
     word = str(DIMENSION_WORDS[along])
-    title = gettext("Where the wait went, by %(dimension)s", dimension=word)
+    title = gettext("Where the wait went, by %(dimension)s", dimension=inner_word(along))
     chart = _chart(rows[:_MOST_BARS], along, mine, title)
     return CausesView(
         title=title,
@@ -102,10 +104,11 @@ def view(
         table=WaitTable(
             title,
             (Head(word), *(Head(text) for text in _heads())),
-            tuple(_table_row(frame, row, along) for row in rows),
+            tuple(_table_row(frame, row, along) for row in rows[:_MOST_ROWS]),
         ),
         csv=frame.asked.url("wait_causes.index_csv", by=along.value),
         hidden=wait_words.hidden_words(found.hidden, frame.least),
+        more=wait_words.more_words(len(rows) - _MOST_ROWS),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.core.wait_figures import UNKNOWN, Dimension, Figures
+from gateway.core.wait_figures import GPU_CLASSES, LIMIT_CLASSES, UNKNOWN, Dimension, Figures
 from gateway.core.wait_sight import Shown
 from gateway.services.seen_waits import Row
 from gateway.web import wait_tables, wait_words
@@ -13,11 +13,13 @@ from gateway.web.views.waits_frame import Frame
 from gateway.web.wait_charts import Lengths, PairChart, pairs
 from gateway.web.wait_filters import FILTERS
 from gateway.web.wait_tables import BY_KEY, COLUMNS, Head, TableRow, WaitTable
-from gateway.web.wait_texts import DIMENSION_WORDS, value_word
+from gateway.web.wait_texts import DIMENSION_WORDS, inner_word, value_word
 
 PAGE = 50
 _MOST_BARS = 20
 _NAME = "name"
+_CLASSES = [name for name, *_ in (*GPU_CLASSES, *LIMIT_CLASSES)]
+ORDERS = frozenset({_NAME, *BY_KEY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,7 @@ class RowsView:
 def order(args: Mapping[str, str]) -> Order:
     """Nonsense is as if it were not there."""
     key = args.get("sort", "")
-    known = key in BY_KEY or key == _NAME
-    return Order(key, args.get("dir") == "up") if known else Order()
+    return Order(key, args.get("dir") == "up") if key in ORDERS else Order()
 
 
 def sorted_rows(rows: Sequence[Row], by: Order) -> list[Row]:
@@ -68,11 +69,16 @@ def sorted_rows(rows: Sequence[Row], by: Order) -> list[Row]:
     if not by.key:
         return list(rows)
     if by.key == _NAME:
-        return sorted(rows, key=lambda row: row[0], reverse=by.up)
+        return sorted(rows, key=lambda row: _place(row[0]), reverse=by.up)
     of = BY_KEY[by.key].of
     known = [row for row in rows if of(row[1]) is not None]
     none = [row for row in rows if of(row[1]) is None]
     return sorted(known, key=lambda row: of(row[1]) or 0, reverse=not by.up) + none
+
+
+def _place(key: str) -> tuple[int, str]:
+    """Classes have an order of their own, before names; 4 hours are less than 12."""
+    return (_CLASSES.index(key) if key in _CLASSES else len(_CLASSES), key)
 
 
 def view(frame: Frame, found: Shown[Row], along: Dimension, by: Order, *, page: int) -> RowsView:
@@ -93,7 +99,7 @@ def view(frame: Frame, found: Shown[Row], along: Dimension, by: Order, *, page: 
     )
     made = Shown(tuple(part), found.hidden)
     return RowsView(
-        title=gettext("By %(dimension)s", dimension=str(DIMENSION_WORDS[along])),
+        title=gettext("By %(dimension)s", dimension=inner_word(along)),
         bars=bars(frame, made, along, key="rows", by=by, most=_MOST_BARS),
         shown=shown if last > 1 else "",
         previous=turned(page - 1) if page > 1 else None,
@@ -111,9 +117,8 @@ def bars(
     most: int = _MOST_BARS,
 ) -> BarsView:
     """The first rows as bars, all of them in the table. With an order the table's heads sort."""
-    word = str(DIMENSION_WORDS[along])
     drawn = [row for row in found.rows if row[1].wait.n or row[1].run.n][:most]
-    label = gettext("Mean wait and run time by %(dimension)s", dimension=word)
+    label = gettext("Mean wait and run time by %(dimension)s", dimension=inner_word(along))
     url = frame.asked.url
     kept = by.kept if by else {}
     return BarsView(

@@ -1,13 +1,14 @@
 """Waits over time, and by the hours of the week."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from zoneinfo import ZoneInfo
 
 from gateway.core.wait_figures import Question
 from gateway.core.wait_shapes import HeatCell, Step, TimePoint
 from gateway.core.wait_sight import Shown
+from gateway.services.seen_waits import SeenWaits
 from gateway.web import wait_charts, wait_tables, wait_words
 from gateway.web.csvtext import csv_row
 from gateway.web.show import duration
@@ -38,6 +39,7 @@ class SeriesView:
     table: WaitTable
     csv: str
     hidden: str
+    cut: str
 
 
 def step(text: str, question: Question) -> Step:
@@ -54,12 +56,26 @@ def step(text: str, question: Question) -> Step:
     return Step.WEEK if length <= timedelta(days=800) else Step.MONTH
 
 
-def series(frame: Frame, found: Shown[TimePoint], by: Step) -> SeriesView:
+def newest(past: SeenWaits, question: Question, by: Step) -> Question:
+    """The question about as many steps as are drawn: the hours of ten years would take seconds."""
+    most = timedelta(seconds=_STEPS[by][1] * _MOST_MOMENTS)
+    until = question.until or question.now
+    if by in {Step.WEEK, Step.MONTH} or (question.since and until - question.since <= most):
+        return question
+    months = past.over_time(question, Step.MONTH).rows
+    if months:  # of an old set the last ones are long ago
+        until = min(until, months[-1].since + timedelta(days=32))
+    begin = until - most
+    return replace(question, since=max(begin, question.since or begin))
+
+
+def series(frame: Frame, found: Shown[TimePoint], by: Step, *, cut: bool) -> SeriesView:
+    """`cut`: there may be more than `newest` left."""
     _, wide, _ = _STEPS[by]
-    points = found.rows[-_MOST_MOMENTS:]
+    points = found.rows
     zone = ZoneInfo(frame.zone)
     moments = [_moment(point, by, zone) for point in points]
-    label = gettext("Wait of the started, by when they were submitted")
+    label = gettext("Wait of the started, by when they were submitted (%(zone)s)", zone=frame.zone)
     kinds = (("wait", gettext("median")), ("wait-more", "p90"), ("wait-most", "p99"))
     return SeriesView(
         steps=tuple(
@@ -70,6 +86,11 @@ def series(frame: Frame, found: Shown[TimePoint], by: Step) -> SeriesView:
         table=_series_table(label, points, moments),
         csv=frame.asked.url("waits.over_time_csv", step=by.value),
         hidden=wait_words.hidden_words(found.hidden, frame.least),
+        cut=gettext(
+            "At most %(n)s steps are shown, the newest; the CSV has all.", n=f"{_MOST_MOMENTS:,}"
+        )
+        if cut
+        else "",
     )
 
 
@@ -125,7 +146,9 @@ def week(frame: Frame, found: Shown[HeatCell]) -> WeekView:
     )
     return WeekView(
         heat=Heat(label, days) if known else None,
-        scale=gettext("The darkest cell is %(time)s.", time=duration(longest)) if known else "",
+        scale=gettext("The strongest colour is %(time)s, on a log scale.", time=duration(longest))
+        if known
+        else "",
         table=_week_table(label, sorted(cells.values(), key=lambda cell: cell.hour)),
         csv=frame.asked.url("waits.week_csv"),
         hidden=wait_words.hidden_words(found.hidden, frame.least),
