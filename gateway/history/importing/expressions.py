@@ -6,6 +6,10 @@ cannot be read is null too; whether that is a fault is said by `rows`.
 
 from collections.abc import Sequence
 
+from gateway.core.csv_mapping import CsvMapping
+from gateway.core.csv_names import state_words
+from gateway.core.past_runs import ColumnType
+from gateway.core.states import JobState
 from gateway.core.zone_steps import Step
 
 NEVER = ("unknown", "none", "null", "(null)", "nan", "nat", "n/a", "na", "-", "-1")
@@ -161,3 +165,46 @@ def _numbers(text: str, pattern: str) -> str:
 
 def _summed(text: str, pattern: str) -> str:
     return f"list_sum({_numbers(text, pattern)})::BIGINT"
+
+
+def states_table(mapping: CsvMapping) -> str:
+    """Rows of (word, state, over, pending, slurm): each word for a state that a file may have."""
+    own = {word: (state, False) for word, state in mapping.states.items()}
+    known = {word: (state, slurm) for word, state, slurm in state_words()} | own
+    rows = (
+        f"({quoted(word)}, {_literal(state)}, {bool(state and state.ends_run)},"
+        f" {bool(state and state.is_pending)}, {slurm})"
+        for word, (state, slurm) in known.items()
+    )
+    names = "word, state, over, pending, slurm"
+    return f"SELECT * FROM (VALUES {', '.join(rows)}) AS t({names})"  # noqa: S608  # quoted
+
+
+def _literal(state: JobState | None) -> str:
+    return "NULL" if state is None else quoted(state)
+
+
+def made_of(text: str) -> str:
+    # DuckDB's own hash may be another one in its next release: then a file would come in twice.
+    return f"(md5_number_lower({text}) >> 2)::BIGINT"
+
+
+def is_number(text: str) -> str:
+    return f"regexp_full_match({text}, '\\d+')"
+
+
+def either(text: str, resource: str, number: str) -> str:
+    return f"coalesce({tres_count(text, resource)}, {tres_count(text, number)})"
+
+
+def utc(what: str, table: Sequence[Step]) -> str:
+    local = f"{what}_l"
+    shifted = f"{local} - ({offset(local, table)})"
+    clock = f"CASE WHEN {what}_z THEN {local} ELSE {shifted} END"
+    return f"CASE WHEN {local} IS NULL THEN {what}_n ELSE {clock} END"
+
+
+def typed(expression: str, kind: ColumnType) -> str:
+    if kind is ColumnType.TIME:
+        return f"make_timestamp(({expression})::BIGINT * 1000000)"
+    return f"CAST({expression} AS {kind.value})"

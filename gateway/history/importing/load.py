@@ -20,7 +20,7 @@ from gateway.core.past_runs import COLUMNS
 from gateway.history import blocks
 from gateway.history.importing import expressions as sql
 from gateway.history.importing import tables
-from gateway.history.importing.rows import STEP, Rows, Shape, states_table
+from gateway.history.importing.rows import STEP, Rows, Shape
 from gateway.history.importing.spool import Spooled, spool
 from gateway.history.reading import THREADS
 
@@ -148,7 +148,7 @@ def _prepared(
         table = tables.swf_table(path, given.mapping)
     else:
         table = tables.csv_table(path, given.mapping, given.delimiter)
-    connection.execute(f"CREATE TEMP TABLE words AS {states_table(table.mapping)}")
+    connection.execute(f"CREATE TEMP TABLE words AS {sql.states_table(table.mapping)}")
     shape = Shape(
         columns=table.columns,
         raw_text=table.raw_text,

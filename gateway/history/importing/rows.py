@@ -6,16 +6,16 @@ row. All times in between are whole seconds since 1970.
 
 # ruff: noqa: S608  # what a file or a person says is quoted by expressions.quoted and name
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from gateway.core.csv_mapping import COUNTS, CsvMapping
-from gateway.core.csv_names import NAMES, NUMBERS, state_words
-from gateway.core.past_runs import COLUMNS, ColumnType
+from gateway.core.csv_names import NAMES, NUMBERS
+from gateway.core.past_runs import COLUMNS
 from gateway.core.states import JobState
 from gateway.core.wait_causes import Cause
-from gateway.core.zone_steps import LAST_YEAR, Step, steps
+from gateway.core.zone_steps import LAST_YEAR, steps
 from gateway.history.importing import expressions as sql
 
 TIMES = ("submit", "eligible", "start", "end")
@@ -47,24 +47,8 @@ class Shape:
     now: int
 
 
-def states_table(mapping: CsvMapping) -> str:
-    """Rows of (word, state, over, pending, slurm): each word for a state that a file may have."""
-    own = {word: (state, False) for word, state in mapping.states.items()}
-    known = {word: (state, slurm) for word, state, slurm in state_words()} | own
-    rows = (
-        f"({sql.quoted(word)}, {_literal(state)}, {bool(state and state.ends_run)},"
-        f" {bool(state and state.is_pending)}, {slurm})"
-        for word, (state, slurm) in known.items()
-    )
-    return f"SELECT * FROM (VALUES {', '.join(rows)}) AS t(word, state, over, pending, slurm)"
-
-
-def _literal(state: JobState | None) -> str:
-    return "NULL" if state is None else sql.quoted(state)
-
-
 class Rows:
-    """The query over the table `raw`, with `words` (states_table) beside it."""
+    """The query over the table `raw`, with `words` (sql.states_table) beside it."""
 
     def __init__(self, mapping: CsvMapping, shape: Shape) -> None:
         self._mapping, self._shape = mapping, shape
@@ -74,7 +58,7 @@ class Rows:
     def query(self) -> str:
         """COLUMNS, `problem` (null: the row is good; STEP) and `raw`, the text of a bad row."""
         chosen = ", ".join(
-            f'{_typed(expression, COLUMNS[column])} AS "{column}"'
+            f'{sql.typed(expression, COLUMNS[column])} AS "{column}"'
             for column, expression in self._columns().items()
         )
         raw = f"CASE WHEN problem IS NOT NULL THEN {self._shape.raw_text} END"
@@ -130,7 +114,7 @@ class Rows:
         parts = []
         for what in TIMES:
             for reading, table in (("e", self._early), ("f", self._late)):
-                parts.append(f"{_utc(what, table)} AS {what}_{reading}")
+                parts.append(f"{sql.utc(what, table)} AS {what}_{reading}")
         return f"SELECT *, {', '.join(parts)} FROM read_once"
 
     def _seconds(self) -> str:
@@ -187,7 +171,7 @@ class Rows:
         )
         word = (
             "CASE WHEN contains(state_t, ' by ') THEN split_part(state_t, ' by ', 1)"
-            f" WHEN {_is_number('state_t')} AND NOT state_t IN"
+            f" WHEN {sql.is_number('state_t')} AND NOT state_t IN"
             f" ({sql.listed(['', *self._mapping.states])}) THEN CASE {numbered} END"
             " ELSE state_t END"
         )
@@ -225,8 +209,8 @@ class Rows:
 
     def _judged(self) -> str:
         gpus = self._from_tres("gpus_c", lambda text: sql.tres_gpus(text, self._gpu_ids()))
-        cpus = self._from_tres("cpus_c", lambda text: _either(text, "cpu", "1"))
-        nodes = self._from_tres("nodes_c", lambda text: _either(text, "node", "4"))
+        cpus = self._from_tres("cpus_c", lambda text: sql.either(text, "cpu", "1"))
+        nodes = self._from_tres("nodes_c", lambda text: sql.either(text, "node", "4"))
         kind = self._from_tres("gpu_type_t", sql.tres_gpu_type)
         ran = "CASE WHEN started THEN coalesce(elapsed_s, end_s - start_s) ELSE 0 END"
         with_counts = (
@@ -308,35 +292,7 @@ class Rows:
     def _id(self) -> str:
         """The number itself; of another text, or of a row without one, a number made of it."""
         if not self._has("id"):
-            return _made_of(self._shape.raw_text)
+            return sql.made_of(self._shape.raw_text)
         text = "id_t || '_' || array_t" if self._has("array") else "id_t"
-        return (
-            f"CASE WHEN {_is_number(text)} AND length({text}) < 18 THEN try_cast({text} AS BIGINT)"
-            f" ELSE {_made_of(text)} END"
-        )
-
-
-def _made_of(text: str) -> str:
-    # DuckDB's own hash may be another one in its next release: then a file would come in twice.
-    return f"(md5_number_lower({text}) >> 2)::BIGINT"
-
-
-def _is_number(text: str) -> str:
-    return f"regexp_full_match({text}, '\\d+')"
-
-
-def _either(text: str, resource: str, number: str) -> str:
-    return f"coalesce({sql.tres_count(text, resource)}, {sql.tres_count(text, number)})"
-
-
-def _utc(what: str, table: Sequence[Step]) -> str:
-    local = f"{what}_l"
-    shifted = f"{local} - ({sql.offset(local, table)})"
-    clock = f"CASE WHEN {what}_z THEN {local} ELSE {shifted} END"
-    return f"CASE WHEN {local} IS NULL THEN {what}_n ELSE {clock} END"
-
-
-def _typed(expression: str, kind: ColumnType) -> str:
-    if kind is ColumnType.TIME:
-        return f"make_timestamp(({expression})::BIGINT * 1000000)"
-    return f"CAST({expression} AS {kind.value})"
+        short = f"{sql.is_number(text)} AND length({text}) < 18"
+        return f"CASE WHEN {short} THEN try_cast({text} AS BIGINT) ELSE {sql.made_of(text)} END"
