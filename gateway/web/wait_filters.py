@@ -1,6 +1,6 @@
 """Filters of the pages of waits: a query of an address, and the question that it asks."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -45,6 +45,7 @@ FILTERS: dict[Dimension, tuple[str, ...] | None] = {
     Dimension.SOURCE: None,
     Dimension.CLUSTER: None,
 }
+Also = Mapping[str, tuple[Lazy, Collection[str]]]  # a name's word and its values
 _CARRIED = ("period", "wait")  # stand beside the form, not in it
 _FIRST = 4  # of the form; the rest is folded
 _LONGEST = 200
@@ -79,13 +80,20 @@ class Asked:
         return next((value for key, value in self.pairs if key == name), "")
 
 
-def read(args: MultiDict[str, str], *, now: datetime, zone: ZoneInfo) -> Asked:
-    """Never raises: what cannot be read is left out, and `problems` say so in words."""
+def read(
+    args: MultiDict[str, str], *, now: datetime, zone: ZoneInfo, also: Also | None = None
+) -> Asked:
+    """Never raises: what cannot be read is left out, and `problems` say so in words. `also`: what
+    else the page reads from its address."""
     problems: list[str] = []
     pairs: list[tuple[str, str]] = []
     only = _only(args, pairs, problems)
     wait = _wait(args, pairs, problems)
     period, since, until = _period(args, pairs, problems, now=now, zone=zone)
+    for name, (word, values) in (also or {}).items():
+        text = args.get(name, "").strip()
+        if text and text not in values:
+            problems.append(_unread(str(word), text))
     question = Question(now=now, since=since, until=until, only=only, wait=wait, zone=zone.key)
     return Asked(question, period, tuple(pairs), tuple(problems))
 
@@ -113,7 +121,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class FilterView:
-    """What fragments/waits_filters.html shows."""
+    """What fragments/waits_nav.html shows."""
 
     action: str
     periods: tuple[Choice, ...]

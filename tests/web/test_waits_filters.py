@@ -82,6 +82,22 @@ def test_what_cannot_be_read_is_left_out_and_said(query: str, site: Site) -> Non
     assert 'class="note warn"' in answer.text
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "over-time?step=fortnight",
+        "by/group?sort=beauty",
+        "causes?by=moon",
+        "usage?by=moon",
+        "usage?and=moon",
+        "forecast?moment=never",
+    ],
+)
+def test_what_else_a_page_cannot_read_is_said_too(path: str, site: Site) -> None:
+    page = site.signed_in().get(f"/waits/{path}").text
+    assert f"“{path.partition('=')[2]}” is not known and was left out." in page
+
+
 def test_a_chip_takes_one_value_away_and_leaves_the_rest() -> None:
     asked = read("partition=a100&partition=debug&period=all")
     chips = wait_filters.view(asked, "waits.index", {}).set

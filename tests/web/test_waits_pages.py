@@ -280,6 +280,27 @@ def test_the_api_refuses_what_it_cannot_read(call: Callable[[str], Caller]) -> N
     assert call("nlp-1").get("/waits/by/colour").status_code == 404
 
 
+def test_hours_of_a_long_time_are_the_newest_on_the_page_and_all_in_the_file(
+    past: Past, boss: Browser
+) -> None:
+    """The last one is long ago, as in an imported set."""
+    for days in (300, 301, 500):
+        past.ran(wait=HOUR, days=days)
+    past.keep()
+    page = boss.get("/waits/over-time?period=all&step=hour").text
+    assert page.count('<th scope="row">') == 2
+    assert "the CSV has all" in page
+    assert len(table(boss, "/over-time.csv?period=all&step=hour")) == 3
+
+
+def test_classes_of_time_limits_by_name_go_from_short_to_long(past: Past, boss: Browser) -> None:
+    for minutes in (30, 600, 200, 4000):
+        past.ran(wait=60, time_limit_minutes=minutes)
+    past.keep()
+    rows = table(boss, "/by/limit_class.csv?sort=name")
+    assert [row["limit_class"] for row in rows] == ["≤1h", "≤4h", "≤12h", "≤3d"]
+
+
 def test_an_hour_of_the_week_is_that_of_the_site(past: Past, boss: Browser, site: Site) -> None:
     past.ran(wait=120, user="nlp-1", group="nlp")
     past.keep()

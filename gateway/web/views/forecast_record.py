@@ -18,6 +18,7 @@ from gateway.web import wait_filters
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.texts import gettext
+from gateway.web.texts import lazy_gettext as _l
 from gateway.web.views import recordview, waits_frame
 
 bp = Blueprint("forecast_record", __name__, url_prefix="/waits/forecast")
@@ -29,7 +30,7 @@ _FILTERS = (
     Dimension.GROUP,
     Dimension.QOS,
 )
-_OTHERS = frozenset(("period", "from", "to"))
+_OTHERS = frozenset(("period", "from", "to", "moment"))
 
 
 @bp.get("")
@@ -72,7 +73,9 @@ def _typed() -> tuple[wait_filters.Asked, str]:
     args: Iterable[tuple[str, str]] = request.args.items(multi=True)
     mine = MultiDict([(name, value) for name, value in args if name in names])
     have = deps()
-    typed = wait_filters.read(mine, now=have.clock(), zone=have.settings.timezone)
+    also = {"moment": (_l("Moment"), (SUBMIT, WAITING))}
+    zone = have.settings.timezone
+    typed = wait_filters.read(mine, now=have.clock(), zone=zone, also=also)
     return typed, WAITING if request.args.get("moment") == WAITING else SUBMIT
 
 

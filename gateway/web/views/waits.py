@@ -8,8 +8,10 @@ from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission
 from gateway.core.wait_figures import Dimension
+from gateway.core.wait_shapes import Step
 from gateway.errors import NotFound
 from gateway.web.access import requires
+from gateway.web.texts import lazy_gettext as _l
 from gateway.web.views import waitdistribution, waitrows, waits_frame, waitsums, waittime
 from gateway.web.wait_texts import DIMENSION_WORDS
 
@@ -47,7 +49,8 @@ def index_csv() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def by(dimension: str = _FIRST.value) -> ResponseReturnValue:
     """Everything by one dimension, in the order of any column."""
-    asked, along = waits_frame.asked(), dimension_named(dimension)
+    asked = waits_frame.asked(sort=(_l("Order"), waitrows.ORDERS))
+    along = dimension_named(dimension)
     order = waitrows.order(request.args)
     with waits_frame.seen() as past:
         found = past.by(asked.question, along, brief=True)
@@ -107,13 +110,14 @@ def curves_csv() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def over_time() -> ResponseReturnValue:
     """Percentiles by hour, day, week or month of the submit."""
-    asked = waits_frame.asked()
+    asked = waits_frame.asked(step=(_l("Step"), [one.value for one in Step]))
     step = waittime.step(request.args.get("step", ""), asked.question)
     with waits_frame.seen() as past:
-        found = past.over_time(asked.question, step)
+        drawn = waittime.newest(past, asked.question, step)
+        found = past.over_time(drawn, step)
         keep = {"step": request.args["step"]} if request.args.get("step") == step.value else {}
         frame = waits_frame.frame(asked, past, keep=keep)
-    view = waittime.series(frame, found, step)
+    view = waittime.series(frame, found, step, cut=drawn != asked.question)
     return render_template("pages/waits_over_time.html", frame=frame, view=view)
 
 

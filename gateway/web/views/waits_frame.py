@@ -1,6 +1,6 @@
 """What all pages of waits have in common: the question of the address, tabs, filters, freshness."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -49,10 +49,11 @@ class Frame:
     all_url: str | None  # the same for all that is on record, where less is asked
 
 
-def asked() -> Asked:
-    """What this request's address asks."""
+def asked(**also: tuple[Lazy, Collection[str]]) -> Asked:
+    """What this request's address asks. `also` as in wait_filters.read."""
     have = deps()
-    return wait_filters.read(request.args, now=have.clock(), zone=have.settings.timezone)
+    zone = have.settings.timezone
+    return wait_filters.read(request.args, now=have.clock(), zone=zone, also=also)
 
 
 def tabs(asked: Asked | None = None) -> tuple[Tab, ...]:
