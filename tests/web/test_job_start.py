@@ -58,6 +58,14 @@ def test_ours_and_slurms_plan_stand_side_by_side(site, job, part):
     assert "Estimate by Slurm: starts about" in said
 
 
+def test_a_time_that_has_passed_is_not_called_probable(site, job):
+    renew(site, TWO_HOURS)
+    site.broker.now += 3 * HOUR  # and the worker made no newer one
+    said = page(site, job)
+    assert "Half of such jobs had started by" in said
+    assert "Probably starts in" not in said
+
+
 def test_where_there_is_no_number_the_reason_stands(site, job):
     renew(site, Says(NoForecast.TOO_THIN))
     said = page(site, job)

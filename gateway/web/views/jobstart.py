@@ -31,7 +31,8 @@ class BeforeView:
 
 @dataclass(frozen=True, slots=True)
 class JobStartView:
-    """`told` stands in the place of times that nobody can give. `behind` counts jobs before it."""
+    """`told` stands in the place of times that nobody can give. `behind` counts jobs before it.
+    `p50` is empty once that moment has passed: the worker has made no newer forecast."""
 
     told: str
     p50: str
@@ -66,7 +67,7 @@ def build(page: JobView) -> JobStartView | None:
     gone = (p50_at - deps().clock()).total_seconds() if p50_at else 0.0
     return JobStartView(
         told=told,
-        p50="" if p50_at is None else duration(max(0.0, gone)),
+        p50=duration(gone) if gone > 0 else "",
         p50_at=p50_at,
         p90_at=ours.p90_at if ours else None,
         rests=rests_on(ours.jobs, page.job.partition) if ours and ours.jobs else "",

@@ -42,7 +42,7 @@ _PAGES = (
 def index() -> ResponseReturnValue:
     """Hours and charges by one thing, or by two."""
     asked = waits_frame.asked(
-        by=(_l("By"), list(By)), **{"and": (_l("and also by"), parts.CROSSED)}
+        by=(_l("By what"), list(By)), **{"and": (_l("and also by"), parts.CROSSED)}
     )
     by, other = _by()
     with _past() as past:

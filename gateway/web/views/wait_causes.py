@@ -18,7 +18,7 @@ bp = Blueprint("wait_causes", __name__, url_prefix="/waits/causes")
 @bp.get("")
 @requires(Permission.USE_PORTAL)
 def index() -> ResponseReturnValue:
-    asked, along = waits_frame.asked(by=(_l("By"), waitcauses.BY)), _along()
+    asked, along = waits_frame.asked(by=(_l("By what"), waitcauses.BY)), _along()
     keep = {"by": along.value} if along is not waitcauses.BY[0] else {}
     with waits_frame.seen() as past:
         whole, found = past.causes(asked.question), past.causes_by(asked.question, along)

@@ -110,7 +110,7 @@ def curves_csv() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def over_time() -> ResponseReturnValue:
     """Percentiles by hour, day, week or month of the submit."""
-    asked = waits_frame.asked(step=(_l("Step"), [one.value for one in Step]))
+    asked = waits_frame.asked(step=(_l("How wide a step is"), [one.value for one in Step]))
     step = waittime.step(request.args.get("step", ""), asked.question)
     with waits_frame.seen() as past:
         drawn = waittime.newest(past, asked.question, step)
