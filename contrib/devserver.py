@@ -7,6 +7,7 @@ themselves. Sign in as nlp-1, nlp-lead, nlp-2, vision-1 or admin with the printe
 import os
 import random
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -26,6 +27,9 @@ from gateway.core.qos import tres
 from gateway.core.tres import GPU
 from gateway.services import (
     credit,
+    forecast_keep,
+    forecast_train,
+    forecaster,
     hold,
     ingest,
     keep_history,
@@ -53,6 +57,7 @@ from gateway.wire import messages as m
 
 CLUSTER = "dev"
 POLL_SECONDS = 2.0
+FORECAST_POLLS = 30  # from one look at the forecasts of waiting jobs to the next
 
 
 def main(port: int, *, reload: bool) -> None:
@@ -93,6 +98,9 @@ def _build(port: int) -> Callable[..., Any]:
     fill_waits(begin, now=broker.now, cluster=CLUSTER)
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)
     world.trainer = _training(begin, broker)
+    keep_history.keep(world.history, begin=begin, read=begin, now=broker.now)
+    world.training = forecast_train.start(world.history, now=broker.now)
+    world.forecast()
     threading.Thread(target=world.run, daemon=True).start()
     app = create_app(settings, begin=begin, broker=broker)
     print(f"http://127.0.0.1:{port}  password: {b.PASSWORD}", flush=True)
@@ -141,12 +149,21 @@ class World:
         self.lock = threading.Lock()
         self.line = 0
         self.trainer: Trainer | None = None
+        self.training: subprocess.Popen[bytes] | None = None  # of the model of forecasts
 
     def run(self) -> None:
         while True:
             time.sleep(POLL_SECONDS)
             with self.lock:
                 self.step()
+                if self.line % FORECAST_POLLS == 0:
+                    self.forecast()
+
+    def forecast(self) -> None:
+        """When the jobs that wait will start. Pages of the form read the queue that it leaves."""
+        now = datetime.now(UTC)
+        answers = forecaster.answers_now(self.history, now=now, keep=True)
+        forecast_keep.renew(forecaster=answers, begin=self.begin, read=self.begin, now=now)
 
     def step(self) -> None:
         """Time passes, running jobs write a line, and the shared poll looks."""

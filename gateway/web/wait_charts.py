@@ -9,7 +9,8 @@ from datetime import datetime
 from gateway.core.wait_shapes import Bar
 from gateway.web.charts import Drawn, Series, chart, thinned
 from gateway.web.show import duration
-from gateway.web.texts import gettext, ngettext
+from gateway.web.texts import gettext
+from gateway.web.wait_words import jobs_words
 
 _ROW = 52  # of a pair of bars with its line of words
 _NICE = (
@@ -31,11 +32,12 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two bars on one scale."""
+    """Two bars on one scale. `count` is what a phone has room for of `words`."""
 
     name: str
     title: str
     words: str
+    count: str
     y: int
     bars: tuple["PairBar", ...]
 
@@ -67,6 +69,7 @@ class Lengths:
 
     name: str
     words: str
+    count: str
     wait: float | None
     run: float | None
     wait_median: float | None
@@ -96,7 +99,7 @@ def pairs(rows: Sequence[Lengths], label: str) -> PairChart | None:
 
     made = tuple(
         Pair(
-            clipped(row.name), row.name, row.words, place * _ROW,
+            clipped(row.name), row.name, row.words, row.count, place * _ROW,
             (
                 bar("waiting", place * _ROW + 18, row.wait, row.wait_median),
                 bar("running", place * _ROW + 32, row.run, row.run_median),
@@ -151,13 +154,12 @@ def histogram(bars: Sequence[Bar], *, of_runs: bool, label: str) -> Histogram | 
         for seconds in _LOG_TICKS
         if first <= 1 + math.log2(seconds) <= last
     )
-    most_words = ngettext("%(shown)s job", "%(shown)s jobs", most, shown=f"{most:,}")
-    return Histogram("running" if of_runs else "waiting", label, columns, ticks, most_words)
+    kind = "running" if of_runs else "waiting"
+    return Histogram(kind, label, columns, ticks, jobs_words(most))
 
 
 def _between(bar: Bar, count: int) -> str:
-    jobs = ngettext("%(shown)s job", "%(shown)s jobs", count, shown=f"{count:,}")
-    return f"{between(bar)}: {jobs}"
+    return f"{between(bar)}: {jobs_words(count)}"
 
 
 def between(bar: Bar) -> str:

@@ -53,13 +53,17 @@ def exact(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
+def digits(value: float) -> str:
+    """All of them, in thousands."""
+    whole, _, part = exact(value).partition(".")
+    return f"{int(whole):,}" + (f".{part}" if part else "")
+
+
 def seconds(value: Value) -> Cell:
     """Words, with the seconds beneath."""
     if value is None:
         return Cell("–")
-    whole, _, part = exact(value).partition(".")
-    shown = f"{int(whole):,}" + (f".{part}" if part else "")
-    return Cell(duration(value), exact(value), gettext("%(n)s s", n=shown))
+    return Cell(duration(value), exact(value), gettext("%(n)s s", n=digits(value)))
 
 
 def number(value: Value) -> Cell:

@@ -67,7 +67,7 @@ def value_word(dimension: Dimension, key: str) -> str:
 
 def _unknown(dimension: Dimension) -> str:
     """Who has none, where having none says something."""
-    if dimension is Dimension.TEMPLATE:
+    if dimension in {Dimension.TEMPLATE, Dimension.GPU_TYPE}:
         return gettext("none or not known")
     if dimension is Dimension.LIMIT_CLASS:
         return gettext("no limit or not known")

@@ -213,6 +213,9 @@ def test_a_phone_shows_each_page_within_its_width(
         page.goto(f"/waits{path}?period=all")
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= view["width"], path
+        if path in {"", "/by/group"}:
+            expect(page.locator("svg .short-word").first).to_be_visible()
+            expect(page.locator("svg .count-word").first).to_be_hidden()
     page.context.close()
 
 

@@ -124,3 +124,10 @@ def test_too_few_are_no_percentage(site: Site) -> None:
 
 def test_no_other_file_is_there(site: Site) -> None:
     assert site.signed_in("nlp-1").get(f"{PAGE}/people.csv").status_code == 404
+
+
+def test_both_charts_can_be_saved_as_pictures(recorded: Site) -> None:
+    text = recorded.signed_in("boss").get(PAGE).text
+    assert "picture.js" in text
+    for key in ("history", "slurm"):
+        assert f'data-png="chart-{key}"' in text

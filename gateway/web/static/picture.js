@@ -4,7 +4,7 @@
   const MARGIN = 16;
   const KEPT = [
     "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap",
-    "opacity", "display", "paint-order", "font-family", "font-size", "font-weight",
+    "opacity", "display", "text-anchor", "paint-order", "font-family", "font-size", "font-weight",
   ];
 
   // Nothing outside a picture reaches into it: what the style sheet says goes along as attributes.
@@ -31,7 +31,7 @@
   };
 
   const draw = (figure) => {
-    const svg = figure.querySelector("svg.wait-chart");
+    const svg = figure.querySelector("svg[role=img]");
     const box = svg.getBoundingClientRect();
     const text = new XMLSerializer().serializeToString(styled(svg, box));
     const image = new Image();

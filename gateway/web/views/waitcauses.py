@@ -46,8 +46,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
+    """`count` is what a phone has room for of `words`."""
+
     name: str
     words: str
+    count: str
     y: int
     pieces: tuple[Piece, ...]
     sentence: str
@@ -161,13 +164,14 @@ def _stack(key: str, row: CausesRow, along: Dimension, y: int, *, own: bool) -> 
             Piece(cause.value, round(x, 3), round(wide, 3), share if wide > 8 else "", title)
         )
         x += wide
+    count = wait_words.jobs_words(row.jobs)
     words = gettext(
         "%(jobs)s, waited %(mean)s on average",
-        jobs=wait_words.jobs_words(row.jobs),
+        jobs=count,
         mean=duration(whole / row.jobs),
     )
     said = sentence(conclude(row.jobs, row.seconds))
-    return Stack(clipped(value_word(along, key)), words, y, tuple(pieces), said, own)
+    return Stack(clipped(value_word(along, key)), words, count, y, tuple(pieces), said, own)
 
 
 def _heads() -> tuple[str, ...]:

@@ -147,9 +147,10 @@ def plain_heads(*words: str) -> tuple[Head, ...]:
 
 
 def _lengths(key: str, figures: Figures, along: Dimension) -> Lengths:
-    wait, run, words = figures.wait, figures.run, wait_words.beside(figures)
-    name = value_word(along, key)
-    return Lengths(name, words, wait.mean_s, run.mean_s, wait.median_s, run.median_s)
+    wait, run = figures.wait, figures.run
+    name, words = value_word(along, key), wait_words.beside(figures)
+    count = wait_words.jobs_words(wait.n)
+    return Lengths(name, words, count, wait.mean_s, run.mean_s, wait.median_s, run.median_s)
 
 
 def _row(frame: Frame, key: str, figures: Figures, along: Dimension) -> TableRow:

@@ -17,6 +17,7 @@ from gateway.web.wait_tables import (
     Cell,
     TableRow,
     WaitTable,
+    digits,
     exact,
     hours,
     number,
@@ -199,14 +200,9 @@ def _censored(now: Figures) -> TableRow:
 def _exact(now: Figures) -> WaitTable:
     """Every figure to its last digit: for comparing with other tools."""
     rows: Sequence[TableRow] = tuple(
-        TableRow(key, (Cell(_digits(value), exact(value)),))
+        TableRow(key, (Cell(digits(value), exact(value)),))
         for key, value in facts(now)
         if value is not None
     )
     heads = waitrows.plain_heads(gettext("Figure"), gettext("Value"))
     return WaitTable(gettext("Every figure in seconds and numbers"), heads, tuple(rows))
-
-
-def _digits(value: float) -> str:
-    whole, _, part = exact(value).partition(".")
-    return f"{int(whole):,}" + (f".{part}" if part else "")
