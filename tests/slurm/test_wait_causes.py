@@ -157,8 +157,10 @@ def is_told(site):
     """Whether accounting has told of the end of every job; it is read as a worker reads it."""
     site.ingest()
     site.reconcile()
-    ended = [run for run in site.runs() if run.end_time is not None]
-    return len(ended) >= JOBS and not any(job.active for job in site.jobs())
+    runs = site.runs()
+    # A job that was sent back into the queue has several runs.
+    told = len({run.job_id for run in runs}) >= JOBS and all(run.end_time for run in runs)
+    return told and not any(job.active for job in site.jobs())
 
 
 @dataclass(frozen=True)
