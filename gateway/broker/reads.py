@@ -30,7 +30,7 @@ def queue_job(job: Any, user_name: Callable[[int], str]) -> m.QueueJob:
     """One record of slurmctld. A name that is no UTF-8 is shown as a replacement character."""
     state = str(job.state)
     started = state not in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
-    gpus, gpu_type = _gpus(job, state)
+    gpus, gpu_type = _gpus(_held_tres(job, state))
     array_id, task, tasks = _array(job)
     uid = int(job.user_id)
     return m.QueueJob(
@@ -65,6 +65,7 @@ def queue_job(job: Any, user_name: Callable[[int], str]) -> m.QueueJob:
         array_job_id=array_id,
         array_task=task,
         array_tasks=tasks,
+        req_gpu_type=_gpus(job.requested_tres)[1],
     )
 
 
@@ -129,10 +130,14 @@ def user_names() -> Callable[[int], str]:
     return name
 
 
-def _gpus(job: Any, state: str) -> tuple[int, str | None]:
+def _held_tres(job: Any, state: str) -> Any:
     """What it has, or once had; what it asked for while it waits."""
     waiting = state == "PENDING"
-    tres = job.requested_tres if waiting else (job.allocated_tres or job.requested_tres)
+    return job.requested_tres if waiting else (job.allocated_tres or job.requested_tres)
+
+
+def _gpus(tres: Any) -> tuple[int, str | None]:
+    """Their number, and the type where it is one for all."""
     found = [gpu for key, gpu in (tres.gres if tres else {}).items() if key.startswith("gpu")]
     untyped = [int(gpu.count) for gpu in found if gpu.type is None]
     typed = {str(gpu.type): int(gpu.count) for gpu in found if gpu.type is not None}

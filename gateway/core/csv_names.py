@@ -54,6 +54,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         *("num_gpu", "gpus", "gpu_request", "gpu_num", "num_gpus", "ngpus", "gpu", "alloc_gpus"),
         *("gpu_count", "req_gpus", "reqgpus", "allocgpus"),
     ),
+    "req_gpu_type": ("req_gpu_type", "requested_gpu_type", "gpu_type_requested", "reqgputype"),
     "gpu_type": ("gpu_type", "gpu_spec", "gpu_model", "gputype"),
     "tres": ("alloctres", "tres_alloc", "alloc_tres"),
     "req_tres": ("reqtres", "tres_req", "req_tres"),

@@ -16,7 +16,8 @@ _INTEGER, _TEXT, _TIME = ColumnType.INTEGER, ColumnType.TEXT, ColumnType.TIME
 
 # One row a run, and one a job that never started or waits: docs/engineering/waits.md tells them
 # apart. Any may be null where Slurm, or the price list, says nothing. `charge` is what was posted,
-# in millionths of the currency, refunds not taken off; `limit_minutes` the time limit. `source` is
+# in millionths of the currency, refunds not taken off; `limit_minutes` the time limit; `gpu_type`
+# what was given, `req_gpu_type` what was asked for (null: any would do). `source` is
 # the name of an imported set. `seen_at`, `cause_now`: until when the seconds of a row that waits
 # are counted in `cause_*`, and what it waits for since then.
 COLUMNS: dict[str, ColumnType] = {
@@ -41,6 +42,7 @@ COLUMNS: dict[str, ColumnType] = {
     "cpus": _INTEGER,
     "gpus": _INTEGER,
     "gpu_type": _TEXT,
+    "req_gpu_type": _TEXT,
     "restarts": _INTEGER,
     "charge": _INTEGER,
     "alloc_tres": _TEXT,

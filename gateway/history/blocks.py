@@ -22,7 +22,7 @@ from gateway.core.past_runs import COLUMNS, ColumnType, Row
 if TYPE_CHECKING:
     import duckdb
 
-SHAPE = 2  # of the columns: another number makes everything anew
+SHAPE = 3  # of the columns: another number makes everything anew
 LIST = "runs.json"
 # DuckDB fetches nothing from anywhere: what is needed is built in.
 OWN: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": False}

@@ -52,7 +52,7 @@ def prepare(
             restarts, reason, folder, comment, array_id, task, cancelled_by,
         ) = record  # fmt: skip
         state = _state(state_text)
-        gpus, gpu_type, held_gpus = _gpus(alloc, req)
+        gpus, gpu_type, held_gpus, asked_type = _gpus(alloc, req)
         submitted = _stamp(submit)
         started = NONE if start is None else _stamp(start)
         open_seen = submitted if start is None else started
@@ -92,6 +92,7 @@ def prepare(
                 state.active,
                 gpus,
                 gpu_type,
+                asked_type,
                 NONE if token is None else token,
                 seen_now if state.over else open_seen,
                 state.over,
@@ -125,7 +126,7 @@ def record_of(job: Sequence[Any]) -> m.RunRecord:
 
 def most_gpus(alloc: str, req: str) -> int:
     """The larger of the two counts that rows have of a job's cards."""
-    shown, _, held = _gpus(alloc, req)
+    shown, _, held, _ = _gpus(alloc, req)
     return max(shown, held) if isinstance(held, int) else shown
 
 
@@ -138,11 +139,25 @@ def _state(text: str) -> _State:
 
 
 @lru_cache(16384)
-def _gpus(alloc: str, req: str) -> tuple[int, str, int | str]:
-    """What the job shows, and what its run held."""
+def _gpus(alloc: str, req: str) -> tuple[int, str, int | str, str]:
+    """What the job shows, what its run held, and of which type it was to be."""
     shown, kind = requested_gpus(alloc, req)
-    held = held_gpus(alloc, req)
-    return shown, NONE if kind is None else kind, NONE if held is None else held
+    held, asked = held_gpus(alloc, req), asked_gpu_type(req)
+    return (
+        shown,
+        NONE if kind is None else kind,
+        NONE if held is None else held,
+        NONE if asked is None else asked,
+    )
+
+
+def asked_gpu_type(req: str) -> str | None:
+    """The type that was asked for; None where any would do. Never what was given: nobody knew
+    that before the start, and forecasts learn from it."""
+    try:
+        return single_gpu_type(parse_tres(req))
+    except ValueError:
+        return None
 
 
 def requested_gpus(alloc: str, req: str) -> tuple[int, str | None]:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 # What accounting may say of a job's newest run; the rest is slurmctld's, which is fresher.
 _ENDING = ("state", "start_time", "end_time", "exit_code", "exit_signal", "node_list")
-_FILLED = ("uid", "qos", "gpu_type", "token", "eligible_time", "array_job_id", "array_task")
+_FILLED = (
+    *("uid", "qos", "gpu_type", "req_gpu_type", "token", "eligible_time"),
+    *("array_job_id", "array_task"),
+)
 
 
 def apply(
@@ -247,6 +250,7 @@ def _facts(record: m.RunRecord) -> tuple[Any, ...]:
         record.cpus,
         gpus,
         kind,
+        ingest_new.asked_gpu_type(record.req_tres),
         record.node_list,
         None,
         record.restarts,

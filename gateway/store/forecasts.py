@@ -94,7 +94,7 @@ _WAITING: Select[Any] = select(
     _JOB.c.group_name,
     _JOB.c.qos,
     _JOB.c.gpus,
-    _JOB.c.gpu_type,
+    _JOB.c.req_gpu_type,
     _JOB.c.nodes,
     _JOB.c.cpus,
     _JOB.c.time_limit_minutes,

@@ -51,6 +51,7 @@ def _of_run(name: str) -> ColumnElement[Any]:
         "template": _JOB.c.template,
         "limit_minutes": _JOB.c.time_limit_minutes,
         "gpu_type": _JOB.c.gpu_type,
+        "req_gpu_type": _JOB.c.req_gpu_type,
         "charge": _CHARGE.c.amount,
         "group": _RUN.c.group_name,
         "source": null(),

@@ -36,6 +36,7 @@ FACTS = (
     "cpus",
     "gpus",
     "gpu_type",
+    "req_gpu_type",
     "node_list",
     "priority",
     "restarts",

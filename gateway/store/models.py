@@ -235,6 +235,7 @@ class Job(Base):
     cpus: Mapped[int]
     gpus: Mapped[int]
     gpu_type: Mapped[str | None]
+    req_gpu_type: Mapped[str | None]  # what was asked for; None: any would do, or nobody knows
     node_list: Mapped[str | None] = mapped_column(Text)
     priority: Mapped[int | None] = mapped_column(BigInteger)
     restarts: Mapped[int] = mapped_column(default=0)

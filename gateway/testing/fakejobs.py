@@ -239,6 +239,7 @@ def queue_job(job: FakeJob, tasks: int | None = None) -> m.QueueJob:
         array_job_id=job.array_job_id,
         array_task=job.array_task if tasks is None else None,
         array_tasks=tasks,
+        req_gpu_type=wanted.gpu_type if job.gpus else None,
     )
 
 

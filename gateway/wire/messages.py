@@ -137,6 +137,7 @@ class QueueJob:
     array_job_id: int | None = None
     array_task: int | None = None
     array_tasks: int | None = None
+    req_gpu_type: str | None = None  # what was asked for; None: any type would do
 
 
 @dataclass(frozen=True, slots=True)

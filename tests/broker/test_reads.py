@@ -92,6 +92,13 @@ def test_gpus_are_counted_once(gres, total, kind):
     assert (job.gpus, job.gpu_type) == (total, kind)
 
 
+def test_what_was_given_is_not_what_was_asked_for():
+    job = read(requested_tres=tres(gpu=gpu(8)))
+    assert (job.gpu_type, job.req_gpu_type) == ("a100", None)
+    assert read(allocated_tres=None, state="PENDING").req_gpu_type == "a100"
+    assert read(requested_tres=None).req_gpu_type is None
+
+
 @pytest.mark.parametrize(
     ("array_id", "task", "waiting", "expected"),
     [

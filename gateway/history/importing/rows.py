@@ -212,10 +212,12 @@ class Rows:
         cpus = self._from_tres("cpus_c", lambda text: sql.either(text, "cpu", "1"))
         nodes = self._from_tres("nodes_c", lambda text: sql.either(text, "node", "4"))
         kind = self._from_tres("gpu_type_t", sql.tres_gpu_type)
+        # Never what was given: who learns from the row did not know that before the start.
+        asked = f"coalesce(req_gpu_type_t, {sql.tres_gpu_type('req_tres_t')})"
         ran = "CASE WHEN started THEN coalesce(elapsed_s, end_s - start_s) ELSE 0 END"
         with_counts = (
-            f"SELECT *, {gpus} AS gpus, {kind} AS gpu_type, {cpus} AS cpus, {nodes} AS nodes,"
-            f" {ran} AS ran, coalesce(start_s, end_s, {self._shape.now}) AS until FROM placed"
+            f"SELECT *, {gpus} AS gpus, {kind} AS gpu_type, {asked} AS req_gpu_type,"
+            f" {cpus} AS cpus, {nodes} AS nodes, {ran} AS ran, coalesce(start_s, end_s, {self._shape.now}) AS until FROM placed"
         )
         return f"SELECT *, {self._problem()} AS problem FROM ({with_counts})"
 
@@ -281,6 +283,7 @@ class Rows:
             "cpus": "cpus",
             "gpus": "gpus",
             "gpu_type": "gpu_type",
+            "req_gpu_type": "req_gpu_type",
             "restarts": "coalesce(restarts_c, 0)",
             "alloc_tres": "CASE WHEN started THEN tres_t END",
             "source": sql.quoted(self._shape.source),
