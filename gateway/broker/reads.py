@@ -83,6 +83,7 @@ def node(found: Any) -> m.Node:
         gpu_type=gpu_type,
         gpus=gpus,
         gpus_used=used,
+        address=_text(found, "address") or None,
     )
 
 

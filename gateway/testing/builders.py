@@ -185,6 +185,7 @@ def node(name: str = "a100-1", **values: Any) -> m.Node:
         "gpu_type": "a100",
         "gpus": 8,
         "gpus_used": 0,
+        "address": "127.0.0.1",
     }
     return m.Node(name=name, **(facts | values))
 

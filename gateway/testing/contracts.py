@@ -105,6 +105,7 @@ class SiteContract(Steps):
         assert len(nodes) == site.cast.nodes
         assert {(n.gpus, n.gpu_type) for n in nodes} == {(8, "a100")}
         assert sum(n.gpus_used for n in nodes) == 2
+        assert all(n.address for n in nodes)
         assert {re.split(r"[+*]", n.state)[0] for n in nodes} <= {"IDLE", "MIXED"}
         self.cancel(site, job)
 

@@ -238,6 +238,7 @@ def _node(partition: FakePartition, name: str, jobs: list[FakeJob]) -> m.Node:
         gpu_type=partition.gpu_type,
         gpus=partition.gpus_per_node,
         gpus_used=gpus,
+        address="127.0.0.1",  # what a test starts beside itself stands for an application on it
     )
 
 

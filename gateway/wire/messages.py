@@ -158,6 +158,7 @@ class Node:
     gpu_type: str | None
     gpus: int
     gpus_used: int
+    address: str | None = None  # as Slurm reaches it: an address or a name (NodeAddr)
 
 
 @dataclass(frozen=True, slots=True)

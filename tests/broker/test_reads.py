@@ -139,10 +139,12 @@ def test_a_node_and_its_partition():
         real_memory=512_000,
         configured_gres={"gpu:a100": 8},
         allocated_gres={"gpu:a100": 2},
+        address="10.0.0.7",
     )
     read_node = node(found)
     assert (read_node.gpus, read_node.gpus_used, read_node.gpu_type) == (8, 2, "a100")
     assert (read_node.state, read_node.reason, read_node.cpus_used) == ("MIXED+DRAIN", "fan", 8)
+    assert read_node.address == "10.0.0.7"
     part = SimpleNamespace(
         name="a100",
         state="UP",
