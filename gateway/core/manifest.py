@@ -16,6 +16,7 @@ CONTEXT = frozenset(
         "on_preempt",
         "smoke",
         "kit",
+        "manifests",
     }
 )
 RESERVED = CONTEXT | {
@@ -48,6 +49,7 @@ class Text:
 class FieldKind(StrEnum):
     PATH = "path"  # a file: relative to the working folder, or absolute
     PATHS = "paths"  # absolute folders, spaces between them
+    DATASETS = "datasets"  # names of the catalogue (name, name@2) or such folders
     TABLE = "table"  # a line of names, then a row of values a line; see core.tables
     ARGUMENTS = "arguments"  # words for a program, split like a shell does, with no other meaning
     COMMAND = "command"  # the same, and the first word is the program
@@ -125,6 +127,35 @@ class SbatchOptions:
     signal: str | None = None
 
 
+class Listen(StrEnum):
+    """Where an application listens, and so which word its `start` must hold."""
+
+    SOCKET = "socket"  # a Unix socket that only the person can reach
+    PORT = "port"  # a TCP port of 127.0.0.1
+
+
+class Activity(StrEnum):
+    """What tells that an application is being used."""
+
+    JUPYTER = "jupyter"  # its kernels and terminals say when they worked
+    CONNECTIONS = "connections"  # bytes over open connections
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A program with pages of its own: how it is started on the node, and what it is known by.
+
+    A word of `start` may hold {socket} or {port}, {base} and {folder}. Without {base} the program
+    does not know below which path it is seen, and the door takes that path off.
+    """
+
+    start: tuple[str, ...]
+    listen: Listen
+    ready: str  # a path below the base that answers under 500 once it can be used
+    activity: Activity
+    isolate: bool = False  # a network of its own: it has no password, and no other way in
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     value: str
@@ -158,6 +189,7 @@ class Manifest:
     sbatch: SbatchOptions
     fields: tuple[Field, ...]
     order: int | None = None  # its place in the list; those without one come last
+    app: App | None = None  # None: a job without pages of its own
 
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)

@@ -8,12 +8,16 @@ from types import MappingProxyType
 from gateway.core.answers import BadValue, clean
 from gateway.core.manifest import (
     RESERVED,
+    Activity,
+    App,
     ArrayRule,
     Choice,
     Field,
     FieldKind,
     GpuRule,
+    Listen,
     Manifest,
+    Range,
     Resources,
     SbatchOptions,
     Section,
@@ -23,6 +27,8 @@ from gateway.errors import GatewayError
 
 _FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+_BELOW_BASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.=?&/-]{0,199}")
+PLACEHOLDER = re.compile(r"\{(socket|port|base|folder)\}")
 _SIGNAL = re.compile(r"B:(?:USR1|USR2|TERM)@[1-9][0-9]{0,4}")
 
 
@@ -69,18 +75,30 @@ def _document(text: str) -> Mapping[str, object]:
         raise BadManifest((Fault(line, "manifest_syntax", str(error)),)) from error
 
 
+_KEYS = {
+    "name",
+    "order",
+    "title",
+    "summary",
+    "field_sets",
+    "resources",
+    "sbatch",
+    "fields",
+    "app",
+}
+
+
 def _manifest(
     read: Reader,
     document: Mapping[str, object],
     field_sets: Mapping[str, tuple[Field, ...]],
 ) -> Manifest:
-    keys = {"name", "order", "title", "summary", "field_sets", "resources", "sbatch", "fields"}
-    read.known(document, "", keys)
+    read.known(document, "", _KEYS)
     fields = (*_fields(read, document), *_shared(read, document, field_sets))
     names = [field.name for field in fields]
     for name in sorted({name for name in names if names.count(name) > 1 or name in RESERVED}):
         read.fault("field_name_taken", f"field name {name!r} is taken", key="name", value=name)
-    return Manifest(
+    manifest = Manifest(
         name=read.text(document, "name", pattern=_TEMPLATE_NAME),
         title=read.both(document, "title"),
         summary=read.both(document, "summary"),
@@ -88,7 +106,11 @@ def _manifest(
         sbatch=_sbatch(read, read.table(document, "sbatch")),
         fields=fields,
         order=read.integer(document, "order", None),
+        app=_app(read, read.table(document, "app")) if "app" in document else None,
     )
+    if manifest.app:
+        _check_app(read, manifest)
+    return manifest
 
 
 def _fields(read: Reader, document: Mapping[str, object]) -> tuple[Field, ...]:
@@ -152,6 +174,34 @@ def _sbatch(read: Reader, table: Mapping[str, object]) -> SbatchOptions:
         append_output=read.flag(table, "append_output", default=True),
         signal=signal,
     )
+
+
+def _app(read: Reader, table: Mapping[str, object]) -> App:
+    read.known(table, "app", {"start", "listen", "ready", "activity", "isolate"})
+    app = App(
+        start=tuple(read.words(table, "start")),
+        listen=read.one_of(table, "listen", Listen),
+        ready=read.text(table, "ready", pattern=_BELOW_BASE, default=""),
+        activity=read.one_of(table, "activity", Activity, default=Activity.CONNECTIONS),
+        isolate=read.flag(table, "isolate", default=False),
+    )
+    placeholders = set(PLACEHOLDER.findall(" ".join(app.start)))
+    other = Listen.PORT if app.listen is Listen.SOCKET else Listen.SOCKET
+    if not app.start or app.listen not in placeholders or other in placeholders:
+        text = f"start must hold {{{app.listen}}}, and not {{{other}}}"
+        read.fault("manifest_app", text, key="start")
+    if app.isolate and app.listen is Listen.SOCKET:
+        text = "what listens at a socket needs no network of its own: isolate is for a port"
+        read.fault("manifest_app", text, key="isolate")
+    return app
+
+
+def _check_app(read: Reader, manifest: Manifest) -> None:
+    """There is one door, on one node, and what a person did in the program is not there again."""
+    if manifest.resources.nodes != Range(1, 1, 1) or manifest.resources.array:
+        read.fault("manifest_app", "an application has one node and no array", key="nodes")
+    if manifest.sbatch.requeue:
+        read.fault("manifest_app", "an application needs requeue = false", key="requeue")
 
 
 _FIELD_KEYS = {

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway.config import NODE_KIT
 from gateway.core.answers import Value
+from gateway.core.apps import node_words
 from gateway.core.sbatch import directives, lead_seconds, normalise_script
 from gateway.services.environments import Environment, setup_lines
 from gateway.services.template_files import Problem, Template, read_shared, read_template
@@ -29,13 +30,14 @@ def render(
     on_stall: str = "nothing",
     on_preempt: str = "requeue",
     smoke: bool = False,
+    manifests: tuple[str, ...] = (),
 ) -> str:
     """The script as Slurm gets it and as plain sbatch runs it. `spec.script` is not read.
 
     `values` come from `clean`. Without `nproc_per_node` there is one process a GPU, at least one.
     `on_stall` is what the node tools do to a run that stalls: nothing, hold or requeue;
     `on_preempt` says whether a preempted run puts itself back (requeue) or waits for Slurm to do
-    so (wait); `smoke` makes it a trial of one step.
+    so (wait); `smoke` makes it a trial of one step; `manifests` has one of each dataset, or "".
     """
     body = template.program.render(
         **values,
@@ -49,6 +51,8 @@ def render(
         on_preempt=on_preempt,
         smoke=smoke,
         kit=template.kit,
+        manifests=manifests,
+        app=node_words(template.manifest.app) if template.manifest.app else (),
     )
     shebang, _, rest = body.partition("\n")
     return normalise_script("\n".join([shebang, *directives(spec), rest])).text

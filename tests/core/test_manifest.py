@@ -6,11 +6,14 @@ from hypothesis import strategies as st
 
 from gateway.core.answers import BadValue, clean, clean_all
 from gateway.core.manifest import (
+    Activity,
+    App,
     ArrayRule,
     Choice,
     Field,
     FieldKind,
     GpuRule,
+    Listen,
     Section,
     Text,
 )
@@ -381,3 +384,44 @@ def test_a_default_that_is_true_or_a_number_is_read_as_typed() -> None:
     assert parse_manifest(text).field("script").default == "true"
     text = GOOD.replace('kind = "path"\nrequired = true', 'kind = "integer"\ndefault = 3', 1)
     assert parse_manifest(text).field("script").default == "3"
+
+
+APP = """
+[app]
+start = ["program", "--socket={socket}", "--base={base}"]
+listen = "socket"
+ready = "api"
+activity = "jupyter"
+"""
+ONE_NODE = GOOD.replace("nodes = { min = 1, max = 4, default = 1 }", "nodes = 1")
+
+
+def test_an_application_is_a_template_with_a_table() -> None:
+    app = parse_manifest(ONE_NODE + APP).app
+    words = ("program", "--socket={socket}", "--base={base}")
+    assert app == App(words, Listen.SOCKET, "api", Activity.JUPYTER, isolate=False)
+    assert parse_manifest(ONE_NODE).app is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (GOOD + APP, "manifest_app"),  # several nodes, one door
+        (ONE_NODE.replace("requeue = false", "requeue = true") + APP, "manifest_app"),
+        (ONE_NODE + APP.replace("{socket}", "{port}"), "manifest_app"),
+        (ONE_NODE + APP.replace("{base}", "{port}"), "manifest_app"),
+        (
+            ONE_NODE + APP.replace('"program", "--socket={socket}", "--base={base}"', ""),
+            "manifest_app",
+        ),
+        (ONE_NODE + APP + "isolate = true", "manifest_app"),
+        (ONE_NODE + APP.replace('"api"', '"/api"'), "manifest_value"),
+        (ONE_NODE + APP.replace('"api"', '"a/../b\\n"'), "manifest_value"),
+        (ONE_NODE + APP.replace('"jupyter"', '"luck"'), "manifest_value"),
+        (ONE_NODE + APP + 'shell = "yes"', "manifest_unknown_key"),
+    ],
+)
+def test_an_application_that_cannot_work_is_refused(text: str, code: str) -> None:
+    with pytest.raises(BadManifest) as caught:
+        parse_manifest(text)
+    assert code in [fault.code for fault in caught.value.faults]
