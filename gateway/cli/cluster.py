@@ -137,6 +137,18 @@ def _torch(*, allow_cuda: bool, frameworks: bool) -> None:
     click.echo(f"PyTorch is at {torchenv.PLACE} inside the cluster.")
 
 
+@cluster.command()
+@told
+def jupyter() -> None:
+    """Install JupyterLab and TensorBoard for jobs at /opt/envs/jupyter (about 400 MB)."""
+    from contrib.devcluster import jupyterenv, paths, rootfs  # noqa: PLC0415 - not in a wheel
+
+    _require_root()
+    cache = paths.cache_folder()
+    jupyterenv.ensure(cache, rootfs.ensure(cache, _say), _say)
+    click.echo(f"JupyterLab is at {jupyterenv.PLACE} inside the cluster.")
+
+
 def _instance() -> "Instance":
     from contrib.devcluster.instance import Instance  # noqa: PLC0415 - not in a wheel
     from contrib.devcluster.paths import home_folder  # noqa: PLC0415 - not in a wheel

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for contrib, which no wheel holds
 
-from contrib.devcluster import host, paths, rootfs, torchenv
+from contrib.devcluster import host, jupyterenv, paths, rootfs, torchenv
 from contrib.devcluster.errors import DevclusterError
 from contrib.devcluster.instance import Instance
 
@@ -56,6 +56,14 @@ def frameworks(cluster: Instance) -> None:
     """PyTorch, transformers, accelerate and DeepSpeed; the first time built (a minute)."""
     cache = paths.cache_folder()
     torchenv.ensure(cache, rootfs.ensure(cache, print), print, allow_cuda=True, frameworks=True)
+
+
+@pytest.fixture(scope="session")
+def jupyter(cluster: Instance) -> str:
+    """Where JupyterLab, ipykernel and TensorBoard are on the nodes; the first time downloaded."""
+    cache = paths.cache_folder()
+    jupyterenv.ensure(cache, rootfs.ensure(cache, print), print)
+    return jupyterenv.PLACE
 
 
 from broker_fixture import broker, broker_process, cluster_site  # noqa: E402, F401
