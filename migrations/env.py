@@ -8,6 +8,7 @@ from gateway.config import load_settings
 from gateway.store import (  # their tables join the metadata
     capacity_models,  # noqa: F401
     contribution_models,  # noqa: F401
+    environment_models,  # noqa: F401
     facts_models,  # noqa: F401
     forecast_models,  # noqa: F401
     history_models,  # noqa: F401

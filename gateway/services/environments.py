@@ -1,62 +1,74 @@
-"""The site's software environments: what a job may set up before its own work starts.
+"""The software environments that a job may set up before its own work starts.
 
-environments.toml holds [[environment]] tables. Each kind becomes fixed bash lines in which every
-value of the file is one quoted word.
+environments.toml holds [[environment]] tables; the portal publishes others. Each kind becomes fixed
+bash lines in which every value is one quoted word.
 """
 
-import re
 import shlex
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gateway.core.access import Viewer
 from gateway.core.answers import BadValue, clean
-from gateway.core.manifest import Field, FieldKind, Text
+from gateway.core.environments import (
+    NONE,
+    OWN,
+    OWN_TITLE,
+    Environment,
+    EnvironmentKind,
+    faults,
+    of_table,
+)
+from gateway.core.manifest import Field, FieldKind
 from gateway.errors import BadConfiguration
+from gateway.store import environments as store
+from gateway.store.uow import Begin
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+__all__ = [
+    "NONE",
+    "OWN_TITLE",
+    "Environment",
+    "EnvironmentKind",
+    "load_environments",
+    "offered",
+    "offered_to",
+    "own_venv",
+    "setup_lines",
+]
+
+# More of what a person may choose: snapshots of their own, and those that were shared.
+Source = Callable[[Viewer, "Session", Sequence[Environment]], Iterable[Environment]]
+SOURCES: tuple[Source, ...] = ()
 
 
-class EnvironmentKind(StrEnum):
-    NONE = "none"
-    VENV = "venv"  # a folder with bin/activate
-    CONDA = "conda"  # an installation, and one of its environments by name or path
-    MODULE = "module"  # environment modules or Lmod
-    PREFIX = "prefix"  # a folder whose bin/ goes first in PATH
-    APPTAINER = "apptainer"  # an image; the prologue puts the program into it
+def offered(
+    viewer: Viewer, session: "Session", file: Sequence[Environment]
+) -> tuple[Environment, ...]:
+    """The one list of what this person may choose: the file's, what was published for the site and
+    for their groups, and what the `SOURCES` add. A name that the file has is the file's."""
+    facts = store.facts(session)
+    named = {one.name for one in file}
+    rows = store.published(session, viewer.groups)
+    listed = [*file, *(one for one in rows if one.name not in named)]
+    known = [
+        replace(one, facts=one.facts.over(facts[one.name])) if one.name in facts else one
+        for one in listed
+    ]
+    return (*known, *(one for source in SOURCES for one in source(viewer, session, known)))
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    name: str
-    title: Text
-    kind: EnvironmentKind
-    path: str = ""  # venv, prefix; of conda: the installation
-    conda_env: str = ""
-    modules: tuple[str, ...] = ()
-    module_path: str = ""
-    image: str = ""
-    binds: tuple[str, ...] = ()  # /source:/place, with :ro or :rw behind it or without
-
-
-NONE = Environment("none", Text("None", "不使用"), EnvironmentKind.NONE)
-OWN_TITLE = Text("My own virtual environment", "我自己的虚拟环境")
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_PATH = re.compile(r"/[\w./+=@,:%-]+")
-_WORD = re.compile(r"[\w.+/-]+")
-_MODULE = re.compile(r"[\w.+/][\w.+/-]*")
-# Apptainer takes a comma for the end of one bind, a colon for the end of a part.
-_BIND = re.compile(r"/[\w./+=@-]*:/[\w./+=@-]*(?::r[ow])?")
-_KEYS = {
-    EnvironmentKind.NONE: set[str](),
-    EnvironmentKind.VENV: {"path"},
-    EnvironmentKind.CONDA: {"path", "conda_env"},
-    EnvironmentKind.MODULE: {"modules"},
-    EnvironmentKind.PREFIX: {"path"},
-    EnvironmentKind.APPTAINER: {"image"},
-}
-_OPTIONAL = {EnvironmentKind.MODULE: {"module_path"}, EnvironmentKind.APPTAINER: {"binds"}}
+def offered_to(
+    viewer: Viewer, *, begin: Begin, file: Sequence[Environment]
+) -> tuple[Environment, ...]:
+    """`offered` in a transaction of its own."""
+    with begin() as session:
+        return offered(viewer, session, file)
 
 
 def load_environments(path: Path) -> tuple[Environment, ...]:
@@ -71,74 +83,15 @@ def load_environments(path: Path) -> tuple[Environment, ...]:
     problems = [f"unknown key {key!r}" for key in document if key != "environment"]
     environments = [NONE]
     for number, table in enumerate(tables if isinstance(tables, list) else [], start=1):
-        found = _faults(table)
+        found = faults(table)
         problems += [f"environment {number}: {fault}" for fault in found]
         if not found:
-            environments.append(_environment(table))
+            environments.append(of_table(table))
     names = [environment.name for environment in environments]
     problems += [f"name {name!r} is taken" for name in {n for n in names if names.count(n) > 1}]
     if problems:
         raise BadConfiguration(f"{path}: " + "; ".join(problems))
     return tuple(environments)
-
-
-def _faults(table: object) -> list[str]:
-    if not isinstance(table, dict):
-        return ["not a table"]
-    try:
-        kind = EnvironmentKind(str(table.get("kind")))
-    except ValueError:
-        return [f"kind must be one of {', '.join(EnvironmentKind)}"]
-    need = _KEYS[kind]
-    optional = _OPTIONAL.get(kind, set())
-    faults = [f"{key} is missing" for key in sorted({"name", "title"} | need) if key not in table]
-    unknown = table.keys() - need - optional - {"name", "kind", "title"}
-    faults += [f"unknown key {key!r}" for key in sorted(unknown)]
-    title = table.get("title")
-    if not isinstance(title, dict) or set(title) != {"en", "zh_Hans"}:
-        faults.append("title needs en and zh_Hans, no more")
-    patterns = {
-        "name": _NAME,
-        "path": _PATH,
-        "module_path": _PATH,
-        "conda_env": _WORD,
-        "image": _PATH,
-    }
-    faults += [
-        f"{key} {table[key]!r} is not allowed"
-        for key, pattern in patterns.items()
-        if key in table and not (isinstance(table[key], str) and pattern.fullmatch(table[key]))
-    ]
-    if not _all_match(table.get("modules", []), _MODULE):
-        faults.append("modules must be a list of module names")
-    if not _all_match(table.get("binds", []), _BIND):
-        faults.append("binds must be a list of /source:/place, :ro or :rw behind it")
-    return faults
-
-
-def _all_match(words: object, pattern: re.Pattern[str]) -> bool:
-    return isinstance(words, list) and all(
-        isinstance(word, str) and pattern.fullmatch(word) for word in words
-    )
-
-
-def _environment(table: Mapping[str, object]) -> Environment:
-    title = table["title"]
-    modules, binds = table.get("modules", []), table.get("binds", [])
-    assert isinstance(title, dict)  # _faults has looked
-    assert isinstance(modules, list)
-    assert isinstance(binds, list)
-    return Environment(
-        name=str(table["name"]),
-        title=Text(str(title["en"]), str(title["zh_Hans"])),
-        kind=EnvironmentKind(str(table["kind"])),
-        path=str(table.get("path", "")),
-        conda_env=str(table.get("conda_env", "")),
-        modules=tuple(str(module) for module in modules),
-        module_path=str(table.get("module_path", "")),
-        image=str(table.get("image", "")),
-        binds=tuple(str(bind) for bind in binds),
-    )
 
 
 def own_venv(path: str) -> Environment:
@@ -147,7 +100,7 @@ def own_venv(path: str) -> Environment:
     cleaned = str(clean(field, path))
     if not cleaned.startswith("/"):
         raise BadValue("field_path_relative", field.name)
-    return Environment("own", OWN_TITLE, EnvironmentKind.VENV, path=cleaned.rstrip("/") or "/")
+    return Environment(OWN, OWN_TITLE, EnvironmentKind.VENV, path=cleaned.rstrip("/") or "/")
 
 
 def setup_lines(environment: Environment | None) -> tuple[str, ...]:

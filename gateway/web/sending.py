@@ -13,7 +13,7 @@ from gateway.services import deliver, smoke, submit
 from gateway.services import estimate as estimates
 from gateway.store.queries import job as reads
 from gateway.store.queries.job import SubmissionDetail
-from gateway.web import startseen
+from gateway.web import offering, startseen
 from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.messages import error_sentence
@@ -82,7 +82,7 @@ def _submit(
         read=have.read,
         broker=have.broker,
         catalogue=have.catalogue,
-        environments=have.environments,
+        environments=offering.environments(),
         now=have.clock(),
         cluster=have.settings.cluster_name,
         zone=have.settings.timezone,
@@ -106,7 +106,7 @@ def estimate(ask: Ask) -> Told:
             begin=have.read,
             broker=have.broker,
             catalogue=have.catalogue,
-            environments=have.environments,
+            environments=offering.environments(),
         )
     except submit.InvalidAsk:
         return Told(None, gettext("Some fields need another value first."))

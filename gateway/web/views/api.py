@@ -19,7 +19,7 @@ from gateway.services.forecast_form import starts
 from gateway.services.submit import InvalidAsk
 from gateway.store.queries import job as reads
 from gateway.store.queries.jobs import job_page
-from gateway.web import apijson, costjson, sending, startjson
+from gateway.web import apijson, costjson, offering, sending, startjson
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.messages import shown
@@ -88,7 +88,7 @@ def job_quote() -> ResponseReturnValue:
         viewer=viewer(),
         begin=have.read,
         catalogue=have.catalogue,
-        environments=have.environments,
+        environments=offering.environments(),
         offer=allowed,
     )
     found = quotebox.ask(seen.reading, allowed, template=ask.template)

@@ -15,6 +15,7 @@ from gateway.core.policy import Reading
 from gateway.services import offer as offers
 from gateway.services import preview as previews
 from gateway.services.draft import OWN_ENVIRONMENT
+from gateway.web import offering
 from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.forms import ASK_FIELDS, CHOSEN_GPUS, OWN_PATH, VALUE, SubmitForm, submit_form
@@ -151,7 +152,7 @@ def view(
         fields=[one for one in fields if one.section == Section.MAIN],
         more=more,
         more_open=any(one.name in at_fields or not one.as_given for one in more),
-        environments=choices.environments(have.environments),
+        environments=choices.environments(offering.environments()),
         own_environment=ask.environment == OWN_ENVIRONMENT,
         offered=replace(offered, groups=quotebox.with_credit(offered.groups)),
         numbers=numbers,
@@ -250,7 +251,7 @@ def _preview(ask: Ask, offer: Offer | None = None) -> previews.Preview:
         viewer=viewer(),
         begin=have.read,
         catalogue=have.catalogue,
-        environments=have.environments,
+        environments=offering.environments(),
         offer=offer,
     )
 
