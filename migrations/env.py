@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from gateway.config import load_settings
 from gateway.store import (  # their tables join the metadata
+    app_models,  # noqa: F401
     capacity_models,  # noqa: F401
     contribution_models,  # noqa: F401
     environment_models,  # noqa: F401

@@ -7,6 +7,7 @@ from sqlalchemy import Engine, inspect
 
 from gateway.config import assets
 from gateway.store import (
+    app_models,  # noqa: F401
     capacity_models,  # noqa: F401
     contribution_models,  # noqa: F401
     facts_models,  # noqa: F401
