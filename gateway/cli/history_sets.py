@@ -25,7 +25,8 @@ from gateway.cli.output import local
 from gateway.config import Settings
 from gateway.core.csv_mapping import BadMapping, CsvMapping, from_toml
 from gateway.history import sets
-from gateway.history.importing.load import KEPT_TEXTS, Given, Glance
+from gateway.history.importing.keep import KEPT_TEXTS
+from gateway.history.importing.load import Given, Glance
 from gateway.services.import_set import SetReport, forget, hold, import_set, look, name_of
 from gateway.store.schema import upgrade
 from gateway.store.uow import make_engine

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 _PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
 _WRAPPED = re.compile(r"(?:\d+_)?\[(.*)\]", re.ASCII)
+_MASK = re.compile(r"0x[0-9A-Fa-f]{1,1000001}(?:%\d+)?", re.ASCII)
+MOST_TASKS = 4_000_001  # as many as Slurm lets an administrator allow (MaxArraySize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,19 @@ def parse_array(text: str) -> ArrayTasks:
     if limit and throttle is None and not cut:
         raise ValueError(f"no throttle: {text!r}")
     return ArrayTasks(at_least=total, complete=complete, throttle=throttle or None)
+
+
+def tasks_told(text: str) -> int | None:
+    """How many tasks a list of whatever origin names; slurmdbd keeps a mask of bits instead. None
+    where Slurm cut it, where it is no list, or names more than an array can have."""
+    if _MASK.fullmatch(text):
+        count: int | None = int(text.partition("%")[0], 16).bit_count()
+    else:
+        try:
+            count = parse_array(text).count
+        except ValueError:
+            return None
+    return count if count and count <= MOST_TASKS else None
 
 
 def tasks_of(text: str, *, most: int) -> frozenset[int]:

@@ -96,6 +96,8 @@ def _by_name(places: Mapping[str, str]) -> dict[str, str]:
         column = next((places[name] for name in names if name in places), None)
         if column is not None:
             found[what] = column
+    if found.get("tasks") == found.get("id"):
+        found.pop("tasks", None)  # who has no other column looks there anyway
     return found
 
 

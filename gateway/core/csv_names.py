@@ -15,6 +15,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         *("pod_name", "pod", "name"),
     ),
     "array": (),  # a task's number, where it is told apart only together with `id`
+    "tasks": ("jobid",),  # `900_[60-89]`: how many tasks of an array a row stands for
     "submit": (
         *("submit", "submit_time", "time_submit", "submitted", "submission_time", "submittime"),
         *("submitted_time", "submission", "creation_time", "create_time", "created", "queued_at"),

@@ -13,10 +13,10 @@ class NoJobs(ValueError):
 
 
 class CutShort(ValueError):
-    """The text ends in the middle; `rest` is what came of the last element."""
+    """The text ends in the middle, or is no JSON from there on: `rest`, of the last element."""
 
     def __init__(self, rest: str) -> None:
-        super().__init__("the text ends in the middle of its list of jobs")
+        super().__init__("the text ends, or is no JSON any more, in the middle of its list of jobs")
         self.rest = rest
 
 
@@ -79,6 +79,9 @@ class _Reader:
             except json.JSONDecodeError as error:
                 if self._more():
                     continue
+                raise self._cut() from error
+            except (RecursionError, ValueError) as error:
+                # Lists in lists without end, and numbers that no computer counts with.
                 raise self._cut() from error
             if end == len(self._text) and self._more():
                 continue  # a number may go on

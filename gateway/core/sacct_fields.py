@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Generic, NamedTuple, TypeVar
 
+from gateway.core.arrays import tasks_told
 from gateway.core.durations import Special, parse_slurm_duration, parse_slurm_limit
 from gateway.core.states import JobState, parse_state
 
@@ -62,6 +63,11 @@ def ids(raw: str, printed: str) -> tuple[int, int | None, int | None]:
     if not 0 < number < 2**32:
         raise Unreadable("no job id")
     return number, array_id, task
+
+
+def tasks_of(printed: str) -> int | None:
+    """Of the one record of an array's tasks that have not started, their number."""
+    return tasks_told(printed) if "[" in printed else None
 
 
 def _own_id(text: str) -> int:

@@ -70,6 +70,7 @@ class SacctRow(NamedTuple):
     array_job_id: int | None
     array_task: int | None
     cancelled_by: str | None
+    array_tasks: int | None
     cluster: str | None
 
 
@@ -188,6 +189,7 @@ class Reader:
                     array_id,
                     task,
                     state.cancelled_by,
+                    fields_of.tasks_of(f[job_id] or f[raw_id]),
                     texts[f[cluster]],
                 ),
             )

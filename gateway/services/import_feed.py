@@ -17,6 +17,7 @@ from typing import IO, Any, BinaryIO
 from zoneinfo import ZoneInfo
 
 from gateway.core import json_jobs
+from gateway.core.sacct_fields import state_of
 from gateway.core.sacct_frames import Dump, Held, Item, NoHeader, Step
 from gateway.core.sacct_text import MissingColumns, SacctRow
 from gateway.errors import GatewayError
@@ -207,15 +208,21 @@ class _Gathering:
         return len(self._seen) + len(self.held) >= ROWS or self.steps >= 20 * ROWS
 
     def json_row(self, given: object) -> None:
-        read = read_row(given, {})
+        read, text = read_row(given, {}), json.dumps(given, ensure_ascii=True)
         if isinstance(read, m.HeldRow):
             self.held.append((read.raw, read.reason))
             return
-        row = SacctRow._make((*map(_printable, values_of(read)), cluster_of(given)))
+        try:
+            state_of(read.state)
+            cluster = _printable(cluster_of(given))
+        except (TypeError, ValueError) as error:
+            self.held.append((text, str(error)))
+            return
+        row = SacctRow._make((*map(_printable, values_of(read)), cluster))
         if row.end_time and not row.elapsed_seconds and row.node_list is None:
             # As in sacct's text: no node and no second tell who never started.
             row = row._replace(start_time=None, alloc_tres="")
-        self.row(row, json.dumps(given, ensure_ascii=True))
+        self.row(row, text)
 
     def row(self, row: SacctRow, text: str) -> None:
         if _is_too_large(row):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gateway.errors import GatewayError
 from gateway.history import sets
-from gateway.history.importing.load import Given, Glance, Loaded, glance, load
+from gateway.history.importing.keep import Loaded
+from gateway.history.importing.load import Given, Glance, glance, load
 from gateway.history.importing.spool import STANDARD_INPUT
 from gateway.services import ingest
 from gateway.store.uow import Begin

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from gateway.core.identity import token_in
 from gateway.core.states import JobState, parse_state
 from gateway.core.tres import gpu_count, parse_tres, single_gpu_type
-from gateway.store.new_jobs import NONE
+from gateway.store.new_jobs import JOB, NONE
 from gateway.wire import messages as m
 
 _NAMES = tuple(field.name for field in fields(m.RunRecord))
 _TIMES = tuple(_NAMES.index(f"{name}_time") for name in ("submit", "eligible", "start", "end"))
 WIDTH = len(_NAMES)  # a prepared job begins with the fields of its record
-TOKEN = WIDTH + 4
+TOKEN = JOB.index("token")
 values_of = attrgetter(*_NAMES)
 
 
@@ -49,7 +49,7 @@ def prepare(
         (
             job_id, user, uid, name, account, partition, qos, state_text, submit, eligible, start,
             end, elapsed, suspended, limit, nodes, cpus, alloc, req, node_list, code, signal,
-            restarts, reason, folder, comment, array_id, task, cancelled_by,
+            restarts, reason, folder, comment, array_id, task, cancelled_by, tasks,
         ) = record  # fmt: skip
         state = _state(state_text)
         gpus, gpu_type, held_gpus, asked_type = _gpus(alloc, req)
@@ -88,6 +88,7 @@ def prepare(
                 NONE if array_id is None else array_id,
                 NONE if task is None else task,
                 NONE if cancelled_by is None else cancelled_by,
+                NONE if tasks is None else tasks,
                 cluster,
                 state.active,
                 gpus,

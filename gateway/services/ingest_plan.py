@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ENDING = ("state", "start_time", "end_time", "exit_code", "exit_signal", "node_list")
 _FILLED = (
     *("uid", "qos", "gpu_type", "req_gpu_type", "token", "eligible_time"),
-    *("array_job_id", "array_task"),
+    *("array_job_id", "array_task", "array_tasks"),
 )
 
 
@@ -230,7 +230,7 @@ def _facts(record: m.RunRecord) -> tuple[Any, ...]:
     return (
         record.array_job_id,
         record.array_task,
-        None,
+        record.array_tasks,
         record.user,
         record.uid,
         record.name,

@@ -27,7 +27,7 @@ JOB = (
     "slurm_id", "user", "uid", "name", "group_name", "partition", "qos", "state", "submit_time",
     "eligible_time", "start_time", "end_time", None, None, "time_limit_minutes", "nodes", "cpus",
     None, None, "node_list", "exit_code", "exit_signal", "restarts", "reason",
-    "working_directory", None, "array_job_id", "array_task", None,
+    "working_directory", None, "array_job_id", "array_task", None, "array_tasks",
     "cluster", "active", "gpus", "gpu_type", "req_gpu_type", "token", "seen_at", "accounted",
 )  # fmt: skip
 # The order of a prepared run: which job's it is, and what the job's row does not hold.

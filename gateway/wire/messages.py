@@ -307,6 +307,7 @@ class RunRecord:
     array_job_id: int | None = None
     array_task: int | None = None
     cancelled_by: str | None = None  # the account that ended it, where accounting says so
+    array_tasks: int | None = None  # how many that have not started the row stands for
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from gateway.core.arrays import tasks_told
 from gateway.core.states import JobState
 from gateway.wire import messages as m
 
@@ -33,15 +34,18 @@ def row_key(row: Any) -> str:
 
 
 def cluster_of(row: Any) -> str | None:
-    """The cluster that a row names; rows of slurmrestd and of sacct do."""
+    """The cluster that a row names; rows of slurmrestd and of sacct do. Raises TypeError or
+    ValueError where that is no text."""
     return _text(row.get("cluster")) if isinstance(row, dict) else None
 
 
 def _record(row: Mapping[str, Any], uids: Uids) -> m.RunRecord:
-    job_id, time = _whole(row["job_id"]), row["time"]
+    job_id, time = _id(row["job_id"]), row["time"]
+    if not job_id:
+        raise ValueError("no job id")
     submitted = _whole(time["submission"])
     code, signal = _exit(row["exit_code"])
-    array_id, array_task = _array(row["array"])
+    array_id, array_task, array_tasks = _array(row["array"])
     return m.RunRecord(
         job_id=job_id,
         user=_user(row),
@@ -72,6 +76,7 @@ def _record(row: Mapping[str, Any], uids: Uids) -> m.RunRecord:
         array_job_id=array_id,
         array_task=array_task,
         cancelled_by=_text(row.get("kill_request_user")),
+        array_tasks=array_tasks,
     )
 
 
@@ -85,8 +90,10 @@ def _user(row: Mapping[str, Any]) -> str:
 def _state(current: Any) -> str:
     """A list since 23.11, a word before. A flag stands for the whole, as `sacct` prints it:
     ["PENDING", "REQUEUED"] is a run that a requeue ended."""
-    states = [current] if isinstance(current, str) else list(current)
-    if not states or not all(isinstance(state, str) and state for state in states):
+    states = [current] if isinstance(current, str) else current
+    if not isinstance(states, list) or not states:
+        raise ValueError(f"no state: {current!r}")
+    if not all(isinstance(state, str) and state for state in states):
         raise ValueError(f"no state: {current!r}")
     base = [state for state in states if state in _BASE_STATES]
     flags = [state for state in states if state not in _BASE_STATES]
@@ -106,14 +113,20 @@ def _exit(exit_code: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return _number(exit_code.get("return_code")), number or None
 
 
-def _array(array: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    array_id = _whole(array["job_id"]) or None
-    return array_id, _number(array.get("task_id")) if array_id else None
+def _array(array: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """The array, the task of it, or of how many tasks that have not started the row tells."""
+    array_id = _id(array["job_id"]) or None
+    if array_id is None:
+        return None, None, None
+    task, listed = _number(array.get("task_id")), _text(array.get("task"))
+    return array_id, task, tasks_told(listed) if listed and task is None else None
 
 
 def _limit(limit: Any) -> int | None:
     """Minutes; None for no limit and for one that is not decided yet."""
     number = _number(limit)
+    if number is not None and number < 0:
+        raise ValueError(f"negative: {number}")
     return None if number in (None, _INFINITE, _NOT_SET) else number
 
 
@@ -122,7 +135,10 @@ def _number(value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, dict):
-        if value.get("infinite") or not value.get("set"):
+        told, endless = value.get("set", False), value.get("infinite", False)
+        if type(told) is not bool or type(endless) is not bool:
+            raise ValueError(f"not a number: {value!r}")
+        if endless or not told:
             return None
         value = value["number"]
     return _whole(value)
@@ -132,6 +148,14 @@ def _whole(value: Any) -> int:
     if type(value) is not int:
         raise ValueError(f"not a whole number: {value!r}")
     return value
+
+
+def _id(value: Any) -> int:
+    """Slurm counts jobs in 32 bits."""
+    number = _at_least_zero(value)
+    if number >= 2**32:
+        raise ValueError(f"no job id: {number}")
+    return number
 
 
 def _at_least_zero(value: Any) -> int:
@@ -163,9 +187,14 @@ def _cpus(row: Mapping[str, Any]) -> int:
 
 def _tres(items: Any) -> str:
     """Pairs by comma, as `sacct -P` prints them. -2 is Slurm's "not counted" (energy)."""
+    if not isinstance(items, list):
+        raise TypeError(f"not a list of resources: {items!r}")
     pairs = []
     for item in items:
-        name = f"{item['type']}/{item['name']}" if item["name"] else str(item["type"])
+        kind, of = _text(item["type"]), _text(item["name"])
+        if kind is None:
+            raise ValueError("a resource without a type")
+        name = f"{kind}/{of}" if of else kind
         if "," in name or "=" in name:
             raise ValueError(f"not a resource name: {name!r}")
         # 22.05 prints null for an energy that nobody counted.

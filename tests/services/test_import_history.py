@@ -16,6 +16,7 @@ from sqlalchemy import select
 from gateway.services import import_feed, ingest_new, ingest_plan, link
 from gateway.services.import_feed import BadHistory, Source, batches, feed
 from gateway.services.import_history import import_history
+from gateway.store import history_rows
 from gateway.store import models as t
 from gateway.store.squeezed import expand_jobs, expand_runs, squeeze_jobs, squeeze_runs
 from gateway.store.uow import Begin
@@ -173,6 +174,20 @@ def test_what_cannot_be_understood_is_held_once_and_fails_nothing(begin, put):
     assert [row.raw for row in rows(begin, t.HeldRow)] == [dump[0], dump[3]]
 
 
+@pytest.mark.parametrize(
+    ("printed", "tasks"),
+    [("900_[60-89]", 30), ("900_[60-89%4]", 30), ("900_[1,3,5]", 3), ("900_[1,3,...]", 1)],
+)
+def test_an_array_that_never_started_counts_its_tasks(begin, put, printed, tasks):
+    """Case 5. In the columns of the history, as arrays that the poll saw."""
+    never = {"Start": "None", "State": "CANCELLED by 7", "NodeList": "None assigned"}
+    put(line(JobID=printed, JobIDRaw="900", Elapsed="00:00:00", AllocTRES="", **never))
+    (job,) = rows(begin, t.Job)
+    assert (job.slurm_id, job.array_job_id, job.start_time) == (900, 900, None)
+    with begin() as session:
+        assert [times for _, times in history_rows.rows(session, 0, now=NOW)] == [tasks]
+
+
 def test_two_tasks_under_one_id_are_not_taken_for_one(begin, put):
     report = put(line(JobID="50_1", JobIDRaw="50"), line(JobID="50_2", JobIDRaw="50"))
     assert (report.stored, report.held) == (1, 1)
@@ -327,6 +342,7 @@ RECORDS = st.lists(
         comment=st.sampled_from([None, "mine", "sluice:t1", "sluice:t2 x"]),
         array_job_id=st.sampled_from([None, 50]),
         array_task=st.sampled_from([None, 0]),
+        array_tasks=st.sampled_from([None, 30]),
         cancelled_by=st.sampled_from([None, "7"]),
     ),
     max_size=8,

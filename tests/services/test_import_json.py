@@ -13,6 +13,7 @@ from sqlalchemy import select
 from gateway.core import json_jobs
 from gateway.services.import_feed import JSON, BadHistory, Source, batches, feed
 from gateway.services.import_history import import_history
+from gateway.store import history_rows
 from gateway.store.models import HeldRow, Job, Run
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -100,6 +101,81 @@ def test_a_row_that_cannot_be_understood_is_held_whole(begin, put):
     kept = {raw for (raw,) in rows(begin, HeldRow.raw)}
     assert "5" in kept
     assert any(json.loads(raw) == row(job_id="x") for raw in kept)
+
+
+def at(*keys, value):
+    """The row with another value at this place; DROPPED takes the key away."""
+    odd = json.loads(json.dumps(row(job_id=8)))
+    place = odd
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    if value is DROPPED:
+        del place[keys[-1]]
+    return odd
+
+
+DROPPED = object()
+ODD = [
+    *(at("job_id", value=value) for value in ("8", 0, -8, 2**32, 2**70, 8.0, True, None, DROPPED)),
+    *(at("cluster", value=value) for value in (5, ["north"], {}, "\ud800")),
+    *(at("state", "current", value=value) for value in ("WEIRD", {"COMPLETED": 1}, [], [5], 3)),
+    *(at("time", "start", value=value) for value in ("1770000000", None, 1e9, DROPPED)),
+    *(at("time", "limit", value=value) for value in ("720", -1, SET | {"set": "true"})),
+    at("time", "submission", value=2**40),
+    at("time", "elapsed", value=2**40),
+    *(at("tres", "allocated", value=value) for value in ("", {}, None, "gres/gpu=8", 8, [8])),
+    *(at("tres", "allocated", 1, "count", value=value) for value in ("8", None, 10**400, DROPPED)),
+    at("tres", "allocated", 1, "type", value=None),
+    *(at("array", "job_id", value=value) for value in ("8", -1, 2**40, None)),
+    at("array", "task", value=5) | {"array": {"job_id": 8, "task_id": UNSET, "task": 5}},
+    *(at("name", value=value) for value in (5, ["name"], DROPPED)),
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_a_row_with_numbers_as_text_or_other_odd_types_is_held_alone(begin, put, odd):
+    report = put({"jobs": [row(), odd, row(job_id=9)]})
+    assert (report.records, report.stored, report.held, report.ties) == (3, 2, 1, True)
+    ((raw, reason),) = rows(begin, HeldRow.raw, HeldRow.reason)
+    assert json.loads(raw) == odd
+    assert reason
+
+
+@pytest.mark.parametrize("odd", ["[" * 100_000, '{"a":' + "9" * 5000 + "}]}", "1 x 2]}"])
+def test_what_no_reader_of_json_takes_is_held_and_said(begin, put, odd):
+    text = f'{{"jobs": [{json.dumps(row())}, {odd}'
+    report = put(text.encode())
+    assert (report.stored, report.ties) == (1, True)
+    assert report.held >= 1
+    assert report.cut
+    assert any(odd[:20] in raw or raw in odd for (raw,) in rows(begin, HeldRow.raw))
+
+
+@pytest.mark.parametrize(
+    ("listed", "tasks"),
+    [
+        ("60-89", 30),
+        ("60-89%4", 30),
+        ("1,3,5", 3),
+        ("0x2A", 3),  # slurmdbd keeps a mask of bits
+        ("0xFF%2", 8),
+        ("1,3,5,...", None),  # Slurm cut it: nobody knows
+        ("0-9999999", None),
+        ("rubbish", None),
+        ("", None),
+    ],
+)
+def test_an_array_that_never_started_tells_its_tasks(begin, put, listed, tasks):
+    """Case 5."""
+    times = row()["time"] | {"start": 0, "elapsed": 0}
+    array = {"job_id": 7, "task_id": UNSET, "task": listed}
+    never = row(array=array, state={"current": ["CANCELLED"]}, nodes="None assigned", time=times)
+    for _ in range(2):
+        put({"jobs": [never]})
+    with begin() as session:
+        assert session.execute(select(Job.array_tasks, Job.array_task)).all() == [(tasks, None)]
+        assert sum(times for _, times in history_rows.rows(session, 0, now=NOW)) == (tasks or 1)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

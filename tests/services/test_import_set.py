@@ -233,7 +233,8 @@ def test_of_a_file_cut_in_the_middle_the_whole_rows_are_imported_and_it_is_said(
 
 
 def test_of_a_cut_compressed_file_too(site):
-    rows = [ROW.replace("1,", f"{random.getrandbits(30)},", 1) for _ in range(1000)]
+    numbers = random.Random(1)  # the cut is in a row, not at its end
+    rows = [ROW.replace("1,", f"{numbers.getrandbits(30)},", 1) for _ in range(1000)]
     packed = gzip.compress("\n".join([HEADER, *rows]).encode())
     report = site.put(packed[: len(packed) // 2])
     stored, held, *_ = counts(report)
@@ -647,3 +648,60 @@ def test_a_real_trace_is_read_as_others_read_it(site, file, key):
         told["gpu_hours"],
         told["cpu_hours"],
     )
+
+
+ARRAYS = "JobID|JobIDRaw|Submit|Eligible|Start|End|State|ElapsedRaw|NodeList|ReqTRES"
+
+
+def array(printed, raw="900", *, state="CANCELLED by 7", end="2026-01-01T12:00:00"):
+    times = f"2026-01-01T10:00:00|2026-01-01T10:00:00|None|{end}"
+    return f"{printed}|{raw}|{times}|{state}|0|None assigned|gres/gpu=2"
+
+
+@pytest.mark.parametrize(
+    ("printed", "tasks"),
+    [
+        ("900_[60-89]", 30),
+        ("900_[60-89%4]", 30),
+        ("900_[1,3,5]", 3),
+        ("900_[60-89,91-94,96-98%10]", 37),
+        ("900_[0-20:5]", 5),
+        ("900_[7]", 1),
+    ],
+)
+@pytest.mark.parametrize("header", [ARRAYS, ARRAYS.replace("JobIDRaw", "Other")])
+def test_an_array_that_never_started_counts_its_tasks(site, printed, tasks, header):
+    """Case 5."""
+    text = f"{header}\n{array(printed)}\n{array('901', '901')}\n"
+    assert counts(site.put(text)) == (2, 0, 0, 0, 0)
+    assert site.rows("slurm_id", "gpus", "state") == [(900, 2, "CANCELLED")] * tasks + [
+        (901, 2, "CANCELLED")
+    ]
+    assert counts(site.put(text)) == (0, 0, 2, 0, 0)
+    assert len(site.rows("slurm_id")) == tasks + 1
+
+
+def test_tasks_that_ran_or_wait_stand_beside_those_that_never_did(site):
+    ran = "900_1|905|2026-01-01T10:00:00|2026-01-01T10:00:00|2026-01-01T11:00:00"
+    ran += "|2026-01-01T12:00:00|COMPLETED|3600|n1|gres/gpu=2"
+    waits = array("910_[1-4]", "910", state="PENDING", end="Unknown")
+    again = array("900_[60-89]").replace("10:00:00", "10:00:01")
+    text = "\n".join([ARRAYS, array("900_[60-89]"), array("900_[60-89]"), again, ran, waits, ""])
+    assert counts(site.put(text)) == (4, 0, 0, 1, 0)
+    assert len(site.rows("slurm_id", where="end_time IS NULL")) == 4
+    assert len(site.rows("slurm_id", where="start_time IS NULL AND end_time IS NOT NULL")) == 60
+    assert site.rows("slurm_id", where="start_time IS NOT NULL") == [905]
+
+
+@pytest.mark.parametrize("printed", ["900_[1,3,5,7,...]", "900_[9-1]", "900_[0-99999999]"])
+def test_a_list_of_tasks_that_tells_no_number_is_held(site, printed):
+    report = site.put(f"{ARRAYS}\n{array(printed)}\n{array('901', '901')}\n")
+    assert counts(report) == (1, 1, 0, 0, 0)
+    assert "no whole list of tasks" in site.kept[0][1]
+    assert printed in site.kept[0][0]
+
+
+def test_brackets_of_other_systems_are_part_of_an_id(site):
+    text = f"{ARRAYS}\n{array('900[60]', '900[60]')}\n{array('900[61].pbs', '900[61].pbs')}\n"
+    assert counts(site.put(text)) == (2, 0, 0, 0, 0)
+    assert len(set(site.rows("slurm_id"))) == 2

@@ -5,12 +5,17 @@ cannot be read is null too; whether that is a fault is said by `rows`.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from gateway.core.arrays import tasks_told
 from gateway.core.csv_mapping import CsvMapping
 from gateway.core.csv_names import state_words
 from gateway.core.past_runs import ColumnType
 from gateway.core.states import JobState
 from gateway.core.zone_steps import Step
+
+if TYPE_CHECKING:
+    import duckdb
 
 NEVER = ("unknown", "none", "null", "(null)", "nan", "nat", "n/a", "na", "-", "-1")
 NO_LIMIT = ("unlimited", "infinite", "partition_limit")
@@ -187,6 +192,23 @@ def _literal(state: JobState | None) -> str:
 def made_of(text: str) -> str:
     # DuckDB's own hash may be another one in its next release: then a file would come in twice.
     return f"(md5_number_lower({text}) >> 2)::BIGINT"
+
+
+def is_array(text: str) -> str:
+    """Of other systems, `900[5]` is one task."""
+    return f"contains({text}, '_[') AND regexp_matches({text}, '^\\d{{1,17}}_\\[')"
+
+
+def tasks(text: str) -> str:
+    """How many tasks a list names, 0 where that is not to be told; see `with_tasks`."""
+    return f"tasks_told({text})"
+
+
+def with_tasks(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Makes `tasks` known: few rows have a list, and Python has read such lists all along."""
+    connection.create_function(
+        "tasks_told", lambda text: tasks_told(text) or 0, ["VARCHAR"], "BIGINT"
+    )
 
 
 def is_number(text: str) -> str:

@@ -20,6 +20,7 @@ from gateway.history.importing import expressions as sql
 
 TIMES = ("submit", "eligible", "start", "end")
 STEP, NO_ID = "step", "no job id"
+NO_TASKS = "no whole list of tasks (SLURM_BITSTR_LEN=0 lets sacct print it)"
 SACCT_IDS = frozenset({"jobid", "jobidraw"})
 _STEPS = r"^\d+(?:[_+]\d+)?\.[\w.+-]+$"
 _LAST = (LAST_YEAR - 1970) * 31_556_952
@@ -56,7 +57,8 @@ class Rows:
         self._zero = mapping.zero if mapping.zero is not None else (0 if shape.relative else None)
 
     def query(self) -> str:
-        """COLUMNS, `problem` (null: the row is good; STEP) and `raw`, the text of a bad row."""
+        """COLUMNS, `tasks` (of an array: how many such rows it is), `problem` (null: the row is
+        good; STEP) and `raw`, the text of a bad row."""
         chosen = ", ".join(
             f'{sql.typed(expression, COLUMNS[column])} AS "{column}"'
             for column, expression in self._columns().items()
@@ -66,7 +68,7 @@ class Rows:
             f"WITH texts AS ({self._texts()}), read_once AS ({self._numbers()}),"
             f" clocks AS ({self._clocks()}), seconds AS ({self._seconds()}),"
             f" told AS ({self._told()}), placed AS ({self._placed()}), judged AS ({self._judged()})"
-            f" SELECT {chosen}, problem, {raw} AS raw FROM judged"
+            f" SELECT {chosen}, tasks, problem, {raw} AS raw FROM judged"
         )
 
     # Every step hands on what the later ones need; DuckDB leaves out what they do not.
@@ -217,9 +219,18 @@ class Rows:
         ran = "CASE WHEN started THEN coalesce(elapsed_s, end_s - start_s) ELSE 0 END"
         with_counts = (
             f"SELECT *, {gpus} AS gpus, {kind} AS gpu_type, {asked} AS req_gpu_type,"
-            f" {cpus} AS cpus, {nodes} AS nodes, {ran} AS ran, coalesce(start_s, end_s, {self._shape.now}) AS until FROM placed"
+            f" {cpus} AS cpus, {nodes} AS nodes, {ran} AS ran, {self._tasks()} AS tasks,"
+            f" coalesce(start_s, end_s, {self._shape.now}) AS until FROM placed"
         )
         return f"SELECT *, {self._problem()} AS problem FROM ({with_counts})"
+
+    def _tasks(self) -> str:
+        """Slurm keeps the tasks of an array that have not started in one record."""
+        text = f"{self._listing()}_t"
+        return f"CASE WHEN NOT started AND {sql.is_array(text)} THEN {sql.tasks(text)} ELSE 1 END"
+
+    def _listing(self) -> str:
+        return "tasks" if self._has("tasks") else "id"
 
     def _from_tres(self, own: str, expression: Callable[[str], str]) -> str:
         """Of who started what was given, of others what was asked for."""
@@ -245,6 +256,7 @@ class Rows:
             f" WHEN {'id_t IS NULL' if self._has('id') else 'false'} THEN '{NO_ID}'"
             " WHEN no_time IS NOT NULL THEN no_time"
             " WHEN submit_s IS NULL THEN 'no time of submission'"
+            f" WHEN tasks = 0 THEN '{NO_TASKS}: ' || left({self._listing()}_t, 40)"
             " WHEN NOT state_known THEN 'no job state: ' || left(state_t, 40)"
             f" WHEN {outside} THEN 'a time before 1970 or after {LAST_YEAR}'"
             " WHEN start_s < submit_s THEN 'it starts before it is submitted'"
@@ -298,4 +310,10 @@ class Rows:
             return sql.made_of(self._shape.raw_text)
         text = "id_t || '_' || array_t" if self._has("array") else "id_t"
         short = f"{sql.is_number(text)} AND length({text}) < 18"
-        return f"CASE WHEN {short} THEN try_cast({text} AS BIGINT) ELSE {sql.made_of(text)} END"
+        listed = sql.is_array("id_t")
+        return (
+            f"CASE WHEN {short} THEN try_cast({text} AS BIGINT)"
+            # While no task has left the array, its record has the array's own id.
+            f" WHEN {listed} THEN try_cast(split_part(id_t, '_', 1) AS BIGINT)"
+            f" ELSE {sql.made_of(text)} END"
+        )
