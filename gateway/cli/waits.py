@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from gateway.cli import waits_json, waits_table
+from gateway.cli import waits_causes, waits_json, waits_table
 from gateway.cli.common import now, said, settings
 from gateway.cli.history_sets import zone_named
 from gateway.cli.output import JSON, put
@@ -52,21 +52,35 @@ def _filters(command: Any) -> Any:
 )
 @click.option("--timezone", "zone", help="Of days, hours and times. [default: the site's]")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many rows.")
+@click.option("--causes", is_flag=True, help="Where the wait went instead of how long it was.")
 @click.option("--histogram", type=click.Choice(list(_BOUNDS)), help="Also how many took how long.")
 @JSON
 @said
 def waits(**given: Any) -> None:
     """How long jobs waited and ran: medians and percentiles, of which how many never started or
-    still wait, and by what.
+    still wait, and by what; or where their wait went.
 
     Needs no Slurm and no worker: what the database has and the history does not is put there first.
     """
+    if given["causes"] and given["histogram"]:
+        raise click.UsageError("--causes has no --histogram.")
     found = settings()
     folder = history_in_step(found)
     zone = ZoneInfo(zone_named(given["zone"])) if given["zone"] else found.timezone
     question = _question(given, zone)
     with past_waits(folder) as past:
-        _tell(past, question, zone, given)
+        if given["causes"]:
+            _tell_causes(past, question, given)
+        else:
+            _tell(past, question, zone, given)
+
+
+def _tell_causes(past: PastWaits, question: Question, given: dict[str, Any]) -> None:
+    along = Dimension(given["by"]) if given["by"] else None
+    whole = next(iter(past.causes(question, None)), None)
+    rows = past.causes(question, along)[: given["limit"]] if along else []
+    facts = waits_causes.facts(question, whole, along, rows)
+    put(facts, waits_causes.lines(whole, rows), as_json=given["as_json"])
 
 
 def _tell(past: PastWaits, question: Question, zone: tzinfo, given: dict[str, Any]) -> None:

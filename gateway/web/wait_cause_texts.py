@@ -2,7 +2,7 @@
 
 from gateway.core.wait_causes import Cause
 from gateway.core.wait_conclusion import LEAST_JOBS, Conclusion, Verdict
-from gateway.web.texts import Lazy, gettext
+from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
 
 CAUSE_WORDS: dict[Cause, Lazy] = {
@@ -33,6 +33,8 @@ CAUSE_MEANINGS: dict[Cause, Lazy] = {
     ),
 }
 _SENTENCES: dict[Conclusion, Lazy] = {
+    Conclusion.TOO_FEW: _l("Too few jobs to say: fewer than %(least)s."),
+    Conclusion.NO_WAIT: _l("Nobody waited."),
     Conclusion.NOBODY_LOOKED: _l("Nobody looked: %(share)s of the wait has no known cause."),
     Conclusion.OWN_CHOICE: _l(
         "Most of the wait was asked for: %(share)s was dependencies, holds, begin times and"
@@ -71,15 +73,24 @@ _LARGEST: dict[Conclusion, Lazy] = {
 
 def sentence(verdict: Verdict) -> str:
     """The conclusion in the reader's language."""
-    if verdict.conclusion is Conclusion.TOO_FEW:
-        return gettext("Too few jobs to say: fewer than %(least)s.", least=LEAST_JOBS)
-    if verdict.conclusion is Conclusion.NO_WAIT:
-        return gettext("Nobody waited.")
-    share = share_text(verdict.share)
-    if verdict.largest is not None:
-        return str(_LARGEST[verdict.largest]) % {"share": share}
-    facts = {"share": share, "limits": share_text(verdict.limits)}
-    return str(_SENTENCES[verdict.conclusion]) % facts
+    return str(_said(verdict)) % _facts(verdict)
+
+
+def english(verdict: Verdict) -> str:
+    """The same for the command line."""
+    return _said(verdict).english % _facts(verdict)
+
+
+def _said(verdict: Verdict) -> Lazy:
+    return _SENTENCES[verdict.conclusion] if verdict.largest is None else _LARGEST[verdict.largest]
+
+
+def _facts(verdict: Verdict) -> dict[str, object]:
+    return {
+        "share": share_text(verdict.share),
+        "limits": share_text(verdict.limits),
+        "least": LEAST_JOBS,
+    }
 
 
 def share_text(share: float) -> str:

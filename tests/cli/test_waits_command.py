@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
+from gateway.core.wait_causes import Cause
+from gateway.web.wait_cause_texts import CAUSE_WORDS
 
 HEAD = (
     "JobIDRaw|JobID|JobName|User|Account|Partition|State|Submit|Eligible|Start|End|Elapsed"
@@ -103,3 +105,29 @@ def test_without_any_history_there_are_no_jobs(home):
     done = CliRunner().invoke(main, ["waits", "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["jobs"] == 0
+
+
+def test_where_the_wait_went(waits):
+    found = json.loads(waits("--causes", "--by", "partition", "--json"))
+    whole = found["causes"]
+    assert (whole["jobs"], whole["conclusion"]) == (3, "too_few")
+    # Nobody looked, so what was no deferral is unknown.
+    assert (whole["seconds"]["deferral"], whole["seconds"]["unknown"]) == (18_000, 2_950)
+    assert set(whole["seconds"]) == set(Cause)
+    assert [(row["key"], row["jobs"], row["wait_s"]) for row in found["rows"]] == [
+        ("a100", 2, 18_000 + 420 + 730),
+        ("v100", 1, 1800),
+    ]
+    assert sum(row["wait_s"] for row in found["rows"]) == whole["wait_s"]
+    only = json.loads(waits("--causes", "--partition", "v100", "--json"))
+    assert (only["causes"]["wait_s"], "rows" in only) == (1800, False)
+
+
+def test_where_the_wait_went_in_the_words_of_the_page(waits):
+    told = waits("--causes", "--by", "partition", "--limit", "1")
+    assert "a100: 2 jobs, 2.7 h from submit to start on average." in told
+    assert "Too few jobs to say: fewer than 10." in told
+    assert f"{CAUSE_WORDS[Cause.DEFERRAL].english} (5.0 h)" in told
+    assert "v100" not in told
+    assert waits("--causes", "--partition", "none") == "There are no jobs.\n"
+    assert "no --histogram" in waits("--causes", "--histogram", "log", code=2)
