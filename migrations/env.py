@@ -10,12 +10,14 @@ from gateway.store import (  # their tables join the metadata
     capacity_models,  # noqa: F401
     contribution_models,  # noqa: F401
     environment_models,  # noqa: F401
+    dataset_models,  # noqa: F401
     facts_models,  # noqa: F401
     forecast_models,  # noqa: F401
     history_models,  # noqa: F401
     money_models,  # noqa: F401
     people_models,  # noqa: F401
     policy_models,  # noqa: F401
+    snapshot_models,  # noqa: F401
     spot_models,  # noqa: F401
     training_models,  # noqa: F401
     wait_models,  # noqa: F401

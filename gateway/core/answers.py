@@ -23,6 +23,7 @@ MOST_ROWS = 1000  # Slurm's own MaxArraySize is 1001, and counts from 0
 _PATH = re.compile(r"[\w./+=@,:%-]+")
 # No colon: it stands between folders in a variable. No comma: Apptainer ends a bind at it.
 _FOLDER = re.compile(r"[\w./+=@%-]+")
+_DATASET = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(?:@[1-9][0-9]{0,8})?", re.ASCII)
 _TEXT = re.compile(r"[\w./+=@,:% -]+")
 _INTEGER = re.compile(r"-?[0-9]{1,12}", re.ASCII)
 _HOURS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
@@ -80,6 +81,8 @@ def clean(field: Field, raw: str | bool | None) -> Value:
             return _path(field, typed) if typed else ""
         case FieldKind.PATHS:
             return tuple(_folder(field, word) for word in typed.split())
+        case FieldKind.DATASETS:
+            return tuple(_dataset(field, word) for word in typed.split())
         case FieldKind.TEXT:
             return _text(field, typed) if typed else ""
         case FieldKind.CHOICE:
@@ -166,6 +169,11 @@ def _folder(field: Field, typed: str) -> str:
     if not typed.startswith("/"):
         raise BadValue("field_path_relative", field.name)
     return _matching(field, typed, _FOLDER, "field_characters")
+
+
+def _dataset(field: Field, typed: str) -> str:
+    """A word of the catalogue, or a folder."""
+    return typed if _DATASET.fullmatch(typed) else _folder(field, typed)
 
 
 def _path(field: Field, typed: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gateway.core.caps import Cap, Level, caps_of
+from gateway.core.datasets import Offered
 
 if TYPE_CHECKING:
     from gateway.wire import messages as m
@@ -116,11 +117,13 @@ class GroupChoice:
 @dataclass(frozen=True, slots=True)
 class Offer:
     """Everything this person may choose from. Empty groups: no association at all.
-    `free_when_preempted` are QoS whose preempted runs are given back."""
+    `free_when_preempted` are QoS whose preempted runs are given back; `datasets` are published
+    versions of the catalogue."""
 
     user: str
     groups: tuple[GroupChoice, ...]
     free_when_preempted: frozenset[str] = frozenset()
+    datasets: tuple[Offered, ...] = ()
 
     def find_group(self, name: str) -> GroupChoice | None:
         return next((g for g in self.groups if g.name.casefold() == name.casefold()), None)

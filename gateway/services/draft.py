@@ -8,6 +8,8 @@ from gateway.core.access import Viewer
 from gateway.core.answers import BadValue
 from gateway.core.arrays import array_text
 from gateway.core.ask import Ask, FieldProblem
+from gateway.core.datasets import NOTHING_CHOSEN, Chosen, resolve
+from gateway.core.manifest import FieldKind
 from gateway.core.policy import Offer, Reading, judge
 from gateway.core.sbatch import MAX_SCRIPT_BYTES, BadDirective
 from gateway.errors import GatewayError
@@ -41,6 +43,7 @@ class Draft:
     smoke: bool = False
     on_stall: str = "nothing"
     on_preempt: str = "requeue"
+    datasets: Chosen = NOTHING_CHOSEN
 
     @property
     def script(self) -> str | None:
@@ -63,7 +66,8 @@ def draft(
         return Draft((FieldProblem("template", "unknown_template"),), Reading())
     judged = judge(ask, offer, template.manifest)
     environment, problem = _environment(ask, environments)
-    problems = (*judged.problems, *([problem] if problem else []))
+    chosen, unknown = _datasets(judged.reading, template, offer)
+    problems = (*judged.problems, *filter(None, (problem, unknown)))
     if problems:
         return Draft(problems, judged.reading, template=template, environment=environment)
     if smoke and judged.reading.array:
@@ -81,6 +85,7 @@ def draft(
         smoke,
         rule,
         "wait" if given_back else "requeue",
+        chosen,
     )
     return in_folder(made, expand_home(request.working_directory, viewer.unix_user))
 
@@ -105,6 +110,7 @@ def in_folder(made: Draft, folder: str) -> Draft:
             on_stall=made.on_stall,
             on_preempt=made.on_preempt,
             smoke=made.smoke,
+            manifests=made.datasets.manifests,
         )
     except (BadDirective, BadValue) as bad:
         problem = FieldProblem(_form_field(bad.field), bad.code, dict(bad.facts))
@@ -149,6 +155,23 @@ def _environment(
         if environment.name == (ask.environment or "none"):
             return environment, None
     return None, FieldProblem("environment", "unknown_environment", nearest="none")
+
+
+def _datasets(
+    reading: Reading, template: Template, offer: Offer
+) -> tuple[Chosen, FieldProblem | None]:
+    """The folders in the place of the catalogue's names. A template has one such field."""
+    for field in template.manifest.fields:
+        words = reading.values.get(field.name)
+        if field.kind is not FieldKind.DATASETS or not isinstance(words, tuple):
+            continue
+        try:
+            chosen = resolve([word for word in words if isinstance(word, str)], offer.datasets)
+        except BadValue as bad:
+            return NOTHING_CHOSEN, FieldProblem(field.name, bad.code, dict(bad.facts))
+        reading.values[field.name] = chosen.folders
+        return chosen, None
+    return NOTHING_CHOSEN, None
 
 
 def _request(reading: Reading, template: Template, viewer: Viewer) -> m.SubmitRequest:

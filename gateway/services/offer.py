@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.access import Viewer
 from gateway.core.policy import Offer, build_offer
-from gateway.store import memberships, prices, snapshot, training
+from gateway.store import datasets, memberships, prices, snapshot, training
 from gateway.store.queries.policy_changes import retired
 from gateway.store.uow import Begin
 
@@ -40,4 +40,5 @@ def offer_in(session: "Session", viewer: Viewer) -> Offer:
         found,
         groups=tuple(groups),
         free_when_preempted=prices.free_when_preempted(session),
+        datasets=datasets.offered(session, viewer),
     )

@@ -25,7 +25,7 @@ from gateway.services.draft import Draft, InvalidAsk, draft, in_folder
 from gateway.services.environments import Environment
 from gateway.services.offer import offer_in
 from gateway.services.templates import Catalogue
-from gateway.store import events, prices, submissions
+from gateway.store import datasets, events, prices, submissions
 from gateway.store.uow import Begin
 from gateway.wire import codec
 
@@ -85,7 +85,8 @@ def submit(
     wanted = _Hold(
         quote.shape_of(made.reading, offer), new.request["account"], viewer.unix_user, zone
     )
-    submission_id, claimed = _keep(new, wanted, begin=begin, now=now)
+    uses = [one.version_id for one in made.datasets.versions]
+    submission_id, claimed = _keep(new, wanted, uses, begin=begin, now=now)
     if claimed is not None:
         # Busy after this point costs nothing: the outbox finds the job by its token.
         with suppress(Busy):
@@ -154,7 +155,12 @@ class _Hold:
 
 
 def _keep(
-    new: submissions.NewSubmission, wanted: _Hold, *, begin: Begin, now: datetime
+    new: submissions.NewSubmission,
+    wanted: _Hold,
+    uses: Sequence[int],
+    *,
+    begin: Begin,
+    now: datetime,
 ) -> tuple[int, deliver.Claimed | None]:
     """Store it with its hold and claim the first attempt at once; no claim when it was there
     already. A group that cannot pay leaves nothing behind."""
@@ -163,6 +169,7 @@ def _keep(
         if not is_new:
             return submission_id, None
         wanted.place(session, submission_id, now=now)
+        datasets.add_uses(session, submission_id, uses)
         events.add(
             session,
             "submitted",

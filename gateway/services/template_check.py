@@ -29,6 +29,7 @@ _SAMPLE = {
     FieldKind.ARGUMENTS: "--name 'two words' $HOME",
     FieldKind.COMMAND: "program --name 'two words'",
     FieldKind.PATHS: "/datasets/one /datasets/two",
+    FieldKind.DATASETS: "/datasets/one /datasets/two",
     FieldKind.TABLE: 'lr,note\n0.1,"two words, $HOME"\n0.2,\'\n',
     FieldKind.TEXT: "text",
     FieldKind.ENVIRONMENT: "sample",

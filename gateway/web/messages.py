@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gateway.core.ask import FieldProblem
 from gateway.errors import GatewayError, Refused
 from gateway.web.contribution_texts import CONTRIBUTION_ERRORS
+from gateway.web.dataset_texts import DATASET_ERRORS
 from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
 from gateway.web.money import money_text
 from gateway.web.money_texts import MONEY_ERRORS
@@ -23,6 +24,7 @@ TEXTS: Mapping[str, Lazy] = {
     **MONEY_ERRORS,
     **PLANNER_ERRORS,
     **CONTRIBUTION_ERRORS,
+    **DATASET_ERRORS,
     **POLICY_ERRORS,
     **PROBLEM_TEXTS,
 }

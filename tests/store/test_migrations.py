@@ -10,12 +10,14 @@ from gateway.store import (
     app_models,  # noqa: F401
     capacity_models,  # noqa: F401
     contribution_models,  # noqa: F401
+    dataset_models,  # noqa: F401
     facts_models,  # noqa: F401
     forecast_models,  # noqa: F401
     history_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
     people_models,  # noqa: F401
     schema,
+    snapshot_models,  # noqa: F401
     spot_models,  # noqa: F401
     training_models,  # noqa: F401
     wait_models,  # noqa: F401

@@ -219,7 +219,7 @@ def test_the_script_gets_what_is_typed_in_the_folded_part(site: Site, filled: Fi
     refused = browser.post("/submit", filled(**(typed | {"v-datasets": "data"})))
     assert refused.status_code == 422
     assert UNFOLDED in refused.text
-    assert "Type a path that begins with a slash." in refused.text
+    assert "There is no dataset data for you." in refused.text
 
 
 def test_an_array_is_read_back_in_words(site: Site, filled: Fill) -> None:
