@@ -18,6 +18,7 @@ class EnvironmentKind(StrEnum):
     MODULE = "module"  # environment modules or Lmod
     PREFIX = "prefix"  # a folder whose bin/ goes first in PATH
     APPTAINER = "apptainer"  # an image; the prologue puts the program into it
+    SNAPSHOT = "snapshot"  # what a person added to one of the others; never in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Environment:
     name: str
     title: Text
     kind: EnvironmentKind
-    path: str = ""  # venv, prefix; of conda: the installation
+    path: str = ""  # venv, prefix; of conda: the installation; of a snapshot: its document
     conda_env: str = ""
     modules: tuple[str, ...] = ()
     module_path: str = ""
@@ -65,6 +66,7 @@ NEEDED = {
     EnvironmentKind.MODULE: frozenset({"modules"}),
     EnvironmentKind.PREFIX: frozenset({"path"}),
     EnvironmentKind.APPTAINER: frozenset({"image"}),
+    EnvironmentKind.SNAPSHOT: frozenset({"path"}),
 }
 OPTIONAL = {
     EnvironmentKind.MODULE: frozenset({"module_path"}),
@@ -76,10 +78,10 @@ def faults(table: object) -> list[str]:
     """What is wrong with an environment as TOML or JSON hold it; none: `of_table` takes it."""
     if not isinstance(table, dict):
         return ["not a table"]
-    try:
-        kind = EnvironmentKind(str(table.get("kind")))
-    except ValueError:
-        return [f"kind must be one of {', '.join(EnvironmentKind)}"]
+    written = [kind for kind in EnvironmentKind if kind is not EnvironmentKind.SNAPSHOT]
+    if table.get("kind") not in written:
+        return [f"kind must be one of {', '.join(written)}"]
+    kind = EnvironmentKind(str(table["kind"]))
     need, optional = NEEDED[kind], OPTIONAL.get(kind, frozenset())
     found = [f"{key} is missing" for key in sorted({"name", "title"} | need) if key not in table]
     unknown = table.keys() - need - optional - {"name", "kind", "title", "facts"}

@@ -126,6 +126,8 @@ def setup_lines(environment: Environment | None) -> tuple[str, ...]:
             return (_exists("-d", f"{environment.path}/bin"), f"export PATH={folder}:$PATH")
         case EnvironmentKind.APPTAINER:
             return _image(environment)
+        case EnvironmentKind.SNAPSHOT:
+            return _snapshot(environment)
 
 
 def _guarded(script: str, after: tuple[str, ...]) -> tuple[str, ...]:
@@ -169,4 +171,29 @@ def _image(environment: Environment) -> tuple[str, ...]:
         _exists("-r", environment.image),
         f"IMAGE={shlex.quote(environment.image)}",
         f"BINDS=({' '.join(shlex.quote(bind) for bind in environment.binds)})",
+    )
+
+
+def _snapshot(environment: Environment) -> tuple[str, ...]:
+    """Restored on every node of the job, to the same path on each; it needs the node kit."""
+    document = shlex.quote(environment.path)
+    return (
+        "[ -n \"$SLUICE_KIT\" ] || { echo 'a snapshot needs the node kit' >&2; exit 78; }",
+        "restore_snapshot() {",
+        '  PYTHONPATH="$SLUICE_KIT" "$SLUICE_PYTHON" -m sluice_train.env restore "$@"',
+        "}",
+        "export -f restore_snapshot",
+        f"export SLUICE_SNAPSHOT_DOCUMENT={document}",
+        'if [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ]; then',
+        "  # shellcheck disable=SC2016",
+        '  SNAPSHOT=$(srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 bash -c \\',
+        "    'restore_snapshot --shared --document \"$SLUICE_SNAPSHOT_DOCUMENT\"') || exit 78",
+        '  read -r SNAPSHOT <<<"$SNAPSHOT"',
+        "else",
+        '  SNAPSHOT=$(restore_snapshot --document "$SLUICE_SNAPSHOT_DOCUMENT") || exit 78',
+        "fi",
+        "set +u",
+        "# shellcheck disable=SC1091",
+        '. "$SNAPSHOT/bin/activate"',
+        "set -u",
     )
