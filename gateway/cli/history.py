@@ -85,19 +85,29 @@ def _facts(known: history_facts.Known) -> dict[str, object]:
 
 
 def _told(known: history_facts.Known, zone: tzinfo) -> str:
-    if known.made_at is None:
-        lines = ["There is no columnar history: the worker makes it, or `sluice history rebuild`."]
-    else:
-        behind = f", {known.to_make:,} of them to be made again" if known.to_make else ""
-        lines = [
-            f"{known.runs:,} runs, {known.never_started:,} jobs that never started, "
-            f"{known.waiting:,} that wait.",
-            f"{known.blocks:,} blocks{behind}, in {known.files:,} files of "
-            f"{known.bytes / 2**20:,.1f} MB, as of {local(known.made_at, zone)}.",
-        ]
+    lines = _own(known, zone)
     for one in known.sets:
         lines.append(
             f"Imported set {one.name} ({one.format}): {one.rows:,} rows, {one.held:,} held, "
             f"{local(one.added_at, zone)}."
         )
     return "\n".join(lines)
+
+
+def _own(known: history_facts.Known, zone: tzinfo) -> list[str]:
+    """What is there of the portal's own jobs."""
+    if known.made_at is not None:
+        behind = f", {known.to_make:,} of them to be made again" if known.to_make else ""
+        return [
+            f"{known.runs:,} runs, {known.never_started:,} jobs that never started, "
+            f"{known.waiting:,} that wait.",
+            f"{known.blocks:,} blocks{behind}, in {known.files:,} files of "
+            f"{known.bytes / 2**20:,.1f} MB, as of {local(known.made_at, zone)}.",
+        ]
+    if known.sets and not known.to_make:
+        return ["Of the portal's own jobs there is none; imported sets are there:"]
+    return [
+        f"There is no columnar history of the portal's own jobs yet, {known.to_make:,} blocks of "
+        "them are to be made: the worker does it, or the first question (`sluice waits`), or "
+        "`sluice history rebuild`."
+    ]

@@ -84,3 +84,20 @@ def test_info_tells_who_waits_who_never_started_and_what_was_imported(begin, old
     said = run("info").output
     assert "1 runs, 1 jobs that never started, 1 that wait." in said
     assert "Imported set old (csv): 3 rows, 0 held" in said
+
+
+@pytest.mark.usefixtures("home")
+def test_info_right_after_an_import_tells_the_sets(old):
+    assert "no columnar history" in run("info").output
+    assert run("import", old, "--format", "csv").exit_code == 0
+    said = run("info").output
+    assert "no columnar history" not in said
+    assert "Imported set old (csv): 3 rows, 0 held" in said
+
+
+def test_info_tells_of_jobs_whose_columns_are_still_to_be_made(begin, old):
+    b.add_job(begin)
+    assert run("import", old, "--format", "csv").exit_code == 0
+    said = run("info").output
+    assert "no columnar history of the portal's own jobs yet, 1 blocks" in said
+    assert "Imported set old (csv): 3 rows, 0 held" in said
