@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gateway.core.env_facts import Need
+
 # What every script has besides its own fields, and words of the template language.
 CONTEXT = frozenset(
     {
@@ -190,6 +192,8 @@ class Manifest:
     fields: tuple[Field, ...]
     order: int | None = None  # its place in the list; those without one come last
     app: App | None = None  # None: a job without pages of its own
+    needs: tuple[Need, ...] = ()  # of the environment
+    internal: bool = False  # the portal's own: no form offers it
 
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)

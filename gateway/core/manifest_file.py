@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from gateway.core.answers import BadValue, clean
+from gateway.core.env_facts import Need, read_need
 from gateway.core.manifest import (
     RESERVED,
     Activity,
@@ -85,6 +86,8 @@ _KEYS = {
     "sbatch",
     "fields",
     "app",
+    "needs",
+    "internal",
 }
 
 
@@ -107,6 +110,8 @@ def _manifest(
         fields=fields,
         order=read.integer(document, "order", None),
         app=_app(read, read.table(document, "app")) if "app" in document else None,
+        needs=tuple(_needs(read, document)),
+        internal=read.flag(document, "internal", default=False),
     )
     if manifest.app:
         _check_app(read, manifest)
@@ -164,6 +169,15 @@ def _array(read: Reader, value: object, fields: tuple[Field, ...]) -> ArrayRule 
             text = f"array: {key} must name a field of kind {kind}"
             read.fault("manifest_array", text, key="array")
     return ArrayRule(str(table["rows"]), str(table["at_once"]) if "at_once" in table else None)
+
+
+def _needs(read: Reader, document: Mapping[str, object]) -> Iterator[Need]:
+    for word in read.words(document, "needs"):
+        need = read_need(word)
+        if need is None:
+            read.fault("manifest_value", f"needs: {word!r} is no name>=version", key="needs")
+        else:
+            yield need
 
 
 def _sbatch(read: Reader, table: Mapping[str, object]) -> SbatchOptions:

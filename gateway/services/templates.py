@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gateway.config import NODE_KIT
 from gateway.core.answers import Value
-from gateway.core.apps import node_words
+from gateway.core.apps import node_options
 from gateway.core.sbatch import directives, lead_seconds, normalise_script
 from gateway.services.environments import Environment, setup_lines
 from gateway.services.template_files import Problem, Template, read_shared, read_template
@@ -39,6 +39,7 @@ def render(
     `on_preempt` says whether a preempted run puts itself back (requeue) or waits for Slurm to do
     so (wait); `smoke` makes it a trial of one step; `manifests` has one of each dataset, or "".
     """
+    app = template.manifest.app
     body = template.program.render(
         **values,
         nodes=spec.nodes,
@@ -52,7 +53,8 @@ def render(
         smoke=smoke,
         kit=template.kit,
         manifests=manifests,
-        app=node_words(template.manifest.app) if template.manifest.app else (),
+        app_options=node_options(app) if app else (),
+        app_start=app.start if app else (),
     )
     shebang, _, rest = body.partition("\n")
     return normalise_script("\n".join([shebang, *directives(spec), rest])).text
@@ -79,10 +81,12 @@ class Catalogue:
         self._refresh()
         return self._templates.get(name)
 
-    def all(self) -> tuple[Template, ...]:
-        """As their manifests order them, then by name: a site's own come after the shipped ones."""
+    def all(self, *, internal: bool = False) -> tuple[Template, ...]:
+        """As their manifests order them, then by name: a site's own come after the shipped ones.
+        With `internal` those too that no form offers."""
         self._refresh()
-        return tuple(sorted(self._templates.values(), key=_place))
+        found = (one for one in self._templates.values() if internal or not one.manifest.internal)
+        return tuple(sorted(found, key=_place))
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -1,5 +1,6 @@
 """The cards: what each computes and holds, read from a table that a site may add to."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -26,6 +27,7 @@ class Card:
     link: str = ""
     measured_mfu: float | None = None
     resources: tuple[str, ...] = ()
+    capability: str = ""  # NVIDIA's compute capability, 8.9; empty: none, or not known
     is_uncertain: bool = False
 
     @property
@@ -43,11 +45,13 @@ class Card:
 
 Cards = Mapping[str, Card]
 
+_CAPABILITY = re.compile(r"[1-9][0-9]?\.[0-9]|")
+
 _POSITIVE = ("tflops_16bit", "memory_gb", "tflops_fp32", "bandwidth_tbs")
 _SHARES = ("mfu_low", "mfu_high", "measured_mfu")
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys((*_POSITIVE, *_SHARES), (int, float)),
-    **dict.fromkeys(("source", "link"), str),
+    **dict.fromkeys(("source", "link", "capability"), str),
     **dict.fromkeys(("bf16", "is_uncertain"), bool),
     "resources": list,
 }
@@ -88,6 +92,18 @@ def find(name: str, cards: Cards) -> Card:
     raise Refused("plan_card", field="gpu", name=name, near=", ".join(near[:6]))
 
 
+def capability_of(resource: str, cards: Cards) -> str:
+    """The compute capability of the cards that a cluster calls `resource`; empty where the table
+    does not say, or says several."""
+    wanted = resource.casefold()
+    found = {
+        one.capability
+        for one in cards.values()
+        if wanted == one.name or wanted in (name.casefold() for name in one.resources)
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
 def precision_for(card: Card, wanted: str) -> Precision:
     """`auto` is bf16 where the card has it. Refused: plan_no_bf16, plan_precision."""
     if wanted == "auto":
@@ -126,4 +142,6 @@ def _wrong_field(key: str, value: Any) -> str | None:
         return f"{key} must be above 0 and below a million"
     if key in _SHARES and not 0 < float(str(value)) <= 1:
         return f"{key} must be above 0 and at most 1"
+    if key == "capability" and not _CAPABILITY.fullmatch(str(value)):
+        return f"{key} must be two numbers such as 8.9"
     return None
