@@ -113,6 +113,10 @@ class Driver:
     def set_time_limit(self, account: Account, job_id: int, minutes: int) -> None:
         self._modify(account, job_id, time_limit=minutes)
 
+    def extend(self, job_id: int, minutes: int) -> None:
+        with self._errors():
+            self._api.Job(job_id).modify(self._api.JobSubmitDescription(time_limit=minutes))
+
     def hold_admin(self, job_id: int) -> None:
         with self._errors():
             self._api.Job(job_id).hold()

@@ -20,7 +20,7 @@ from gateway.broker.sacctmgr import Sacctmgr
 from gateway.broker.sbatch import Estimator
 from gateway.broker.slurm import Accounts, Slurm
 from gateway.broker.tokens import Tokens
-from gateway.core.limits import partition_refusal, time_limit_refusal
+from gateway.core.limits import extension_refusal, partition_refusal, time_limit_refusal
 from gateway.core.readback import differences
 from gateway.core.tres import gpu_count, parse_tres
 from gateway.errors import BrokerRefused, BrokerSilent, GatewayError
@@ -65,6 +65,7 @@ class Service:
             "release": self.release,
             "requeue": self.requeue,
             "set-time-limit": self.set_time_limit,
+            "extend": self.extend,
             "queue": lambda _: m.Queue(self.slurm.jobs(), datetime.now(UTC)),
             "nodes": lambda _: m.Nodes(self.slurm.nodes()),
             "partitions": lambda _: m.Partitions(self.slurm.partitions()),
@@ -192,6 +193,23 @@ class Service:
         if refusal:
             raise BrokerRefused(f"job {job.job_id}", code=refusal)
         self.slurm.set_time_limit(account, request.job_id, request.time_limit_minutes)
+        return m.Done()
+
+    def extend(self, request: m.TimeLimitRequest) -> m.Done:
+        """By the broker's own rights, so only what the portal itself has submitted."""
+        _, job = self._own(request.job_id, request.user)
+        if not (job.comment or "").startswith(COMMENT_PREFIX):
+            raise BrokerRefused(f"job {job.job_id} is not the portal's", code="time_limit_raise")
+        partition = self.slurm.partition(job.partition)
+        refusal = extension_refusal(
+            current=job.time_limit_minutes,
+            wanted=request.time_limit_minutes,
+            running=job.state == "RUNNING",
+            partition_max=partition.max_time_minutes if partition else None,
+        )
+        if refusal:
+            raise BrokerRefused(f"job {job.job_id}", code=refusal)
+        self.slurm.extend(request.job_id, request.time_limit_minutes)
         return m.Done()
 
     def set_group_limits(self, request: m.SetGroupLimits) -> m.GroupLimits:

@@ -58,6 +58,9 @@ class SocketBroker:
     def set_time_limit(self, job_id: int, *, user: str, minutes: int) -> None:
         self._call(v.SET_TIME_LIMIT, m.TimeLimitRequest(job_id, user, minutes))
 
+    def extend(self, job_id: int, *, user: str, minutes: int) -> None:
+        self._call(v.EXTEND, m.TimeLimitRequest(job_id, user, minutes))
+
     def queue(self) -> m.Queue:
         return self._call(v.QUEUE, m.Nothing())
 

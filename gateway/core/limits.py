@@ -20,6 +20,20 @@ def time_limit_refusal(
     return None
 
 
+def extension_refusal(
+    *, current: int | None, wanted: int, running: bool, partition_max: int | None
+) -> str | None:
+    """The same for an application that runs: people sit before it, so it may grow where the portal
+    says so, up to the partition's maximum. It is never made shorter by this."""
+    if not running:
+        return "job_not_running"
+    if current is None or wanted <= current:
+        return "invalid_time_limit"
+    if partition_max is not None and wanted > partition_max:
+        return "time_limit_raise"
+    return None
+
+
 def partition_refusal(
     *,
     nodes: int,

@@ -23,6 +23,10 @@ class Action(StrEnum):
     RELEASE = "release"
     REQUEUE = "requeue"
     SET_TIME_LIMIT = "set_time_limit"
+    EXTEND = "extend"  # of an application that runs: services.app_acts judges whether it may
+
+
+_TIMES = frozenset({Action.SET_TIME_LIMIT, Action.EXTEND})
 
 
 def act(
@@ -47,7 +51,7 @@ def act(
     found = _may_act(job, viewer)
     wanted = _action(action, found, minutes)
     more = None
-    if wanted is Action.SET_TIME_LIMIT and minutes is not None:
+    if wanted in _TIMES and minutes is not None:
         with begin() as session:
             more = longer.hold_more(session, found.id, minutes=minutes, zone=zone, now=now)
     outcome = "unknown"
@@ -107,9 +111,9 @@ def _action(name: str, job: JobOwner, minutes: int | None) -> Action:
         raise NotFound("action") from error
     if action is Action.CANCEL_ARRAY and job.array_job_id is None:
         raise NotFound("array")
-    if action is Action.SET_TIME_LIMIT and (minutes is None or minutes < 1):
+    if action in _TIMES and (minutes is None or minutes < 1):
         raise Refused("time_limit_empty", field="minutes")
-    if action is Action.SET_TIME_LIMIT and (minutes or 0) > _LONGEST_MINUTES:
+    if action in _TIMES and (minutes or 0) > _LONGEST_MINUTES:
         raise Refused("time_limit_too_long", field="minutes")
     if action in {Action.HOLD, Action.RELEASE} and not parse_state(job.state)[0].is_pending:
         raise Refused("job_not_waiting")
@@ -132,3 +136,6 @@ def _call(broker: Broker, action: Action, job: JobOwner, minutes: int | None) ->
         case Action.SET_TIME_LIMIT:
             assert minutes is not None
             broker.set_time_limit(job.slurm_id, user=job.user, minutes=minutes)
+        case Action.EXTEND:
+            assert minutes is not None
+            broker.extend(job.slurm_id, user=job.user, minutes=minutes)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
+from gateway.core.credits import Credits
 from gateway.core.gate_cost import Rates, weigh
 from gateway.core.months import month_start
 from gateway.core.pots import Cover
+from gateway.core.pricing import Bill
 from gateway.services import budgets, hold
 from gateway.services import gate_facts as facts_of
 from gateway.store import gate_facts, holds, prices, snapshot, submissions
@@ -33,6 +35,24 @@ def hold_more(
 
     Raises ShortOfCredit, or Refused by a budget. What was held once is not held again.
     """
+    found = _dearer(session, job_id, minutes=minutes, now=now)
+    if found is None:
+        return None
+    kept, bill = found
+    budgets.check(session, kept.group, bill.total, now)
+    month_began = month_start(now, zone)
+    return More(kept.id, hold.extend(session, kept, bill, month_began=month_began, now=now))
+
+
+def price_more(session: "Session", job_id: int, *, minutes: int, now: datetime) -> Credits | None:
+    """What `hold_more` would hold; None where it would hold nothing."""
+    found = _dearer(session, job_id, minutes=minutes, now=now)
+    return None if found is None else found[1].total
+
+
+def _dearer(
+    session: "Session", job_id: int, *, minutes: int, now: datetime
+) -> tuple[holds.HoldRow, Bill] | None:
     price_list = prices.load(session)
     submission = submissions.of_job(session, job_id)
     kept = holds.of_submission(session, submission.id) if submission else None
@@ -45,11 +65,7 @@ def hold_more(
     if job is None or minutes <= job.covered_minutes:
         return None
     bill = weigh(replace(job, minutes=minutes), rates=Rates(price_list), now=now).bill
-    if bill is None or not bill.total:
-        return None
-    budgets.check(session, kept.group, bill.total, now)
-    month_began = month_start(now, zone)
-    return More(kept.id, hold.extend(session, kept, bill, month_began=month_began, now=now))
+    return (kept, bill) if bill is not None and bill.total else None
 
 
 def give_back(session: "Session", more: More, *, now: datetime) -> None:

@@ -151,7 +151,7 @@ def limits_paid_for(session: Session, job_ids: Iterable[int]) -> dict[int, int]:
     )
     for part in chunks(sorted(set(job_ids))):
         for query in (its_own, its_arrays):
-            wanted = query.where(_J.id.in_(part), Event.kind == "set_time_limit")
+            wanted = query.where(_J.id.in_(part), Event.kind.in_(("set_time_limit", "extend")))
             for job_id, detail in session.execute(wanted):
                 if detail.get("outcome") in {"done", "unknown"}:
                     found[job_id] = max(found.get(job_id, 0), int(detail.get("minutes") or 0))

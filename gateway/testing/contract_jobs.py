@@ -264,6 +264,24 @@ class ActContract(Steps):
         assert (limits[first.job_id], limits[second.job_id]) == (3, 9)
         self.cancel(site, second, first)
 
+    def test_a_running_job_is_extended_by_the_broker_up_to_the_partitions_limit(
+        self, site: ContractSite
+    ) -> None:
+        user = site.cast.user
+        first, second = self.waiting(site)
+        site.broker.extend(first.job_id, user=user, minutes=9)
+        with refused("invalid_time_limit"):
+            site.broker.extend(first.job_id, user=user, minutes=8)
+        with refused("time_limit_raise"):
+            site.broker.extend(first.job_id, user=user, minutes=60 * 24 * 365)
+        with refused("job_not_running"):
+            site.broker.extend(second.job_id, user=user, minutes=9)
+        with refused("not_owner"):
+            site.broker.extend(first.job_id, user=site.cast.other, minutes=10)
+        limits = {job.job_id: job.time_limit_minutes for job in site.broker.queue().jobs}
+        assert (limits[first.job_id], limits[second.job_id]) == (9, 5)
+        self.cancel(site, second, first)
+
 
 class AccountingContract(Steps):
     """What remains of jobs."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from gateway.broker.checks import check_submit
 from gateway.broker.service import accepted
 from gateway.core.arrays import parse_array
-from gateway.core.limits import partition_refusal, time_limit_refusal
+from gateway.core.limits import extension_refusal, partition_refusal, time_limit_refusal
 from gateway.core.readback import differences
 from gateway.errors import BrokerRefused
 from gateway.testing import fakejobs
@@ -107,6 +107,21 @@ class FakeBroker(FakePolicy):
                 one.time_limit_minutes = minutes
 
         self._act("set-time-limit", act)
+
+    def extend(self, job_id: int, *, user: str, minutes: int) -> None:
+        def act() -> None:
+            job = self._own(job_id, user)
+            refusal = extension_refusal(
+                current=job.time_limit_minutes,
+                wanted=minutes,
+                running=job.state == "RUNNING",
+                partition_max=self._partition(job.request.partition).max_minutes,
+            )
+            if refusal:
+                raise BrokerRefused(str(job_id), code=refusal)
+            job.time_limit_minutes = minutes
+
+        self._act("extend", act)
 
     def queue(self) -> m.Queue:
         self._ask("queue")

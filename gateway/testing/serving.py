@@ -29,6 +29,10 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
         broker.set_time_limit(asked.job_id, user=asked.user, minutes=asked.time_limit_minutes)
         return m.Done()
 
+    def extend(asked: m.TimeLimitRequest) -> m.Done:
+        broker.extend(asked.job_id, user=asked.user, minutes=asked.time_limit_minutes)
+        return m.Done()
+
     return {
         "submit": broker.submit,
         "find": lambda a: m.Found(broker.find(a.token, user=a.user, since=a.since)),
@@ -38,6 +42,7 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
         "release": done(broker.release),
         "requeue": done(broker.requeue),
         "set-time-limit": set_time_limit,
+        "extend": extend,
         "queue": lambda _: broker.queue(),
         "nodes": lambda _: m.Nodes(broker.nodes()),
         "partitions": lambda _: m.Partitions(broker.partitions()),

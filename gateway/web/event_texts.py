@@ -25,6 +25,7 @@ EVENT_TEXTS = {
     "requeue": _l("Requeue"),
     "requeued": _l("Back in the queue, to start again"),
     "set_time_limit": _l("Change of the time limit"),
+    "extend": _l("Extension of the time limit"),
     "gate_held": _l("Held until the group can pay for it"),
     "gate_released": _l("Let through: the group can pay for it"),
     "gate_stop": _l("Given a last stretch, no credit is left: the time limit was set"),
@@ -34,7 +35,9 @@ EVENT_TEXTS = {
     "on_stall_set": _l("The group's rule for stalled training runs was set"),
     "gate_waits": _l("Paid for, and waits until the group is open for it"),
 }
-_ACTS = frozenset({"cancel", "cancel_array", "hold", "release", "requeue", "set_time_limit"})
+_ACTS = frozenset(
+    {"cancel", "cancel_array", "hold", "release", "requeue", "set_time_limit", "extend"}
+)
 
 
 def event_text(kind: str, detail: Mapping[str, object]) -> str:

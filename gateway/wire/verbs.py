@@ -28,6 +28,7 @@ HOLD = Verb("hold", m.JobRequest, m.Done, acts=True)
 RELEASE = Verb("release", m.JobRequest, m.Done, acts=True)
 REQUEUE = Verb("requeue", m.JobRequest, m.Done, acts=True)
 SET_TIME_LIMIT = Verb("set-time-limit", m.TimeLimitRequest, m.Done, acts=True)
+EXTEND = Verb("extend", m.TimeLimitRequest, m.Done, acts=True)
 QUEUE = Verb("queue", m.Nothing, m.Queue)
 NODES = Verb("nodes", m.Nothing, m.Nodes)
 PARTITIONS = Verb("partitions", m.Nothing, m.Partitions)
@@ -64,6 +65,7 @@ VERBS: dict[str, Verb[object, object]] = {
         RELEASE,
         REQUEUE,
         SET_TIME_LIMIT,
+        EXTEND,
         QUEUE,
         NODES,
         PARTITIONS,
