@@ -99,10 +99,10 @@ def state_path(working_directory: str, job: int) -> str:
     return f"{folder(working_directory, job)}/state.json"
 
 
-def node_words(app: App) -> tuple[str, ...]:
-    """The words for `sluice_train.app run`; the program's own come last."""
+def node_options(app: App) -> tuple[str, ...]:
+    """The words for `sluice_train.app run`; the program's own come behind `--`."""
     words = [f"--listen={app.listen}", f"--ready={app.ready}", f"--activity={app.activity}"]
-    return (*words, *(["--isolate"] if app.isolate else []), "--", *app.start)
+    return (*words, *(["--isolate"] if app.isolate else []))
 
 
 def parse_ready(text: str | bytes, addresses: Collection[str]) -> Ready | None:

@@ -108,13 +108,10 @@ def test_the_job_of_a_path(path: str, job: int | None) -> None:
 
 def test_the_node_gets_the_manifest_as_words() -> None:
     app = App(("tensorboard", "{port}"), Listen.PORT, "data/runs", Activity.CONNECTIONS, True)
-    assert apps.node_words(app) == (
+    assert apps.node_options(app) == (
         "--listen=port",
         "--ready=data/runs",
         "--activity=connections",
         "--isolate",
-        "--",
-        "tensorboard",
-        "{port}",
     )
     assert apps.ready_path("/home/a", 7) == "/home/a/.sluice/apps/7/ready.json"
