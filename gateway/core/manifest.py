@@ -18,7 +18,10 @@ CONTEXT = frozenset(
         "on_preempt",
         "smoke",
         "kit",
+        "app_options",
+        "app_start",
         "manifests",
+        "node_local",
     }
 )
 RESERVED = CONTEXT | {
