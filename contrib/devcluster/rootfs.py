@@ -16,6 +16,7 @@ PACKAGES = (
     *("slurm-wlm", "slurmdbd", "slurmrestd", "slurm-wlm-jwt-plugin", "slurm-wlm-mysql-plugin"),
     *("libslurm-dev", "slurm-wlm-basic-plugins-dev", "munge", "mariadb-server"),
     *("iproute2", "procps", "less"),
+    *("squashfs-tools", "squashfuse"),  # snapshots of environments
     "rsync",  # a second place of checkpoints; rclone is in the kit: Debian's testing has none
 )
 VERSIONS_FILE = "etc/sluice-versions.json"

@@ -31,6 +31,7 @@ mknod "$new/dev/full" c 1 7
 mknod "$new/dev/random" c 1 8
 mknod "$new/dev/urandom" c 1 9
 mknod "$new/dev/tty" c 5 0
+mknod -m 666 "$new/dev/fuse" c 10 229
 # the cards: Slurm wants character devices, nobody opens them
 for card in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
     mknod "$new/dev/nvidia$card" c 195 "$card"

@@ -1,6 +1,6 @@
 """A layer: a squashfs image of entries, written and unpacked.
 
-The entries go to sqfstar as a tar stream, so nothing is copied aside, a name may be any bytes, and
+The entries go to mksquashfs as a tar stream, so nothing is copied aside, a name may be any bytes, and
 each file is read once. The same entries make the same image: sorted, one time for all, owned by
 nobody in particular.
 """
@@ -56,9 +56,10 @@ def write(
 
     Raises Changed where a file is written to meanwhile, Unusable where there is no room.
     """
-    words = [tool("sqfstar"), "-comp", "zstd", "-Xcompression-level", str(LEVEL)]
-    words += ["-no-xattrs", "-quiet", "-no-progress", "-exit-on-error"]
-    words += ["-mkfs-time", str(TIME), "-root-time", str(TIME), "-root-mode", "755", str(target)]
+    words = [tool("mksquashfs"), "-", str(target), "-tar", "-noappend", "-no-xattrs", "-all-root"]
+    words += ["-comp", "zstd", "-Xcompression-level", str(LEVEL), "-quiet", "-no-progress"]
+    words += ["-exit-on-error", "-root-mode", "755"]
+    words += ["-mkfs-time", str(TIME), "-root-time", str(TIME), "-all-time", str(TIME)]
     with subprocess.Popen(  # noqa: S603
         words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
@@ -73,7 +74,7 @@ def write(
             raise
         said = process.stderr.read().decode("utf-8", "replace").strip()
     if process.returncode != 0:
-        last = said.splitlines()[-1:] or [f"sqfstar ended with {process.returncode}"]
+        last = said.splitlines()[-1:] or [f"mksquashfs ended with {process.returncode}"]
         full = "No space left" in said or "quota" in said.lower()
         reason = "there is no room for it" if full else last[0]
         raise Unusable(f"the snapshot cannot be written: {reason}", FULL)

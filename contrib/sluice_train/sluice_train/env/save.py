@@ -222,12 +222,12 @@ def main(argv: list[str]) -> int:
     """Save the overlay of this job, or the one that is named."""
     parser = argparse.ArgumentParser(prog="sluice_train.env save")
     parser.add_argument("--overlay", type=Path, help="its folder; else SLUICE_OVERLAY's")
-    parser.add_argument("--note", default="", help="a word for later")
+    parser.add_argument("note", nargs="*", help="words for later")
     parser.add_argument("--no-wait", action="store_true", help="end with 75 while another one runs")
     parser.add_argument("--json", action="store_true", dest="as_json")
     given = parser.parse_args(argv[1:])
     folder = given.overlay or _of_environment()
-    note = "".join(c for c in given.note if c.isprintable())[:LONGEST_NOTE]
+    note = "".join(c for c in " ".join(given.note) if c.isprintable())[:LONGEST_NOTE]
     _be_nice()
     saved = save(
         Overlay(folder.absolute()),
