@@ -39,6 +39,8 @@ class Settings:
     template_folders: tuple[Path, ...]
     environments_file: Path
     node_kit: str  # a path on the nodes, empty where they have none
+    node_local: str  # a folder on each node's own disk; empty: TMPDIR there, else /tmp
+    dataset_verify_days: float  # 0: only when somebody presses the button
     smoke_partition: str
     first_template: str
     site_name: str
@@ -105,6 +107,8 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         template_folders=(assets() / "sbatch_templates", home / "sbatch_templates"),
         environments_file=Path(reader.text("environments_file", str(home / "environments.toml"))),
         node_kit=reader.node_path("node_kit", NODE_KIT),
+        node_local=reader.node_path("node_local", ""),
+        dataset_verify_days=reader.number("dataset_verify_days", 30.0, low=0, high=3660),
         smoke_partition=reader.text("smoke_partition", "debug"),
         first_template=reader.text("first_template", "ddp"),
         site_name=reader.text("site_name", "Sluice"),

@@ -46,7 +46,9 @@ def render(template: str, pairs: tuple[str, ...], environment: str, output: Path
         user=getpass.getuser(),
         folder=str(Path.cwd()),
         environment=environment,
-        catalogue=Catalogue.load(found.template_folders, kit=found.node_kit),
+        catalogue=Catalogue.load(
+            found.template_folders, kit=found.node_kit, local=found.node_local
+        ),
         environments=load_environments(found.environments_file),
     )
     if made.script is None:

@@ -40,6 +40,7 @@ class Template:
     source: str
     program: Program = field(repr=False, compare=False)
     kit: str = NODE_KIT
+    local: str = ""  # a folder on the nodes' own disks
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ def render(
         smoke=smoke,
         kit=template.kit,
         manifests=manifests,
+        node_local=template.local,
         app_options=node_options(app) if app else (),
         app_start=app.start if app else (),
     )
@@ -63,17 +64,21 @@ def render(
 class Catalogue:
     """All templates of the folders; a later folder's template hides an earlier one of its name."""
 
-    def __init__(self, folders: tuple[Path, ...], kit: str) -> None:
+    def __init__(self, folders: tuple[Path, ...], kit: str, local: str) -> None:
         self._folders = folders
         self._kit = kit
+        self._local = local
         self._seen: tuple[tuple[str, int, int], ...] | None = None
         self._templates: dict[str, Template] = {}
         self._problems: tuple[Problem, ...] = ()
 
     @classmethod
-    def load(cls, folders: tuple[Path, ...], *, kit: str = NODE_KIT) -> "Catalogue":
-        """`kit` is the folder of the node tools on the nodes."""
-        catalogue = cls(folders, kit)
+    def load(
+        cls, folders: tuple[Path, ...], *, kit: str = NODE_KIT, local: str = ""
+    ) -> "Catalogue":
+        """`kit` is the folder of the node tools on the nodes, `local` one on their own disks;
+        empty: what TMPDIR says there."""
+        catalogue = cls(folders, kit, local)
         catalogue._refresh()
         return catalogue
 
@@ -106,7 +111,7 @@ class Catalogue:
             template, found = read_template(folder, shared)
             problems += found
             if template is not None:
-                templates[template.name] = replace(template, kit=self._kit)
+                templates[template.name] = replace(template, kit=self._kit, local=self._local)
         self._templates, self._problems, self._seen = templates, tuple(problems), seen
 
 

@@ -127,7 +127,10 @@ def _deps(
         read=read or begin,
         broker=broker
         or SocketBroker(settings.broker_socket, timeout_seconds=settings.broker_timeout_seconds),
-        catalogue=catalogue or Catalogue.load(settings.template_folders, kit=settings.node_kit),
+        catalogue=catalogue
+        or Catalogue.load(
+            settings.template_folders, kit=settings.node_kit, local=settings.node_local
+        ),
         environments=load_environments(settings.environments_file),
         cards=load_cards(settings.home),
         forecaster=Forecaster(settings.home / "history"),
