@@ -64,7 +64,8 @@ class Files:
             if not os.access(link, os.X_OK, effective_ids=True):
                 return {**answer, "problem": "not_permitted"}
             writable = os.access(link, os.W_OK | os.X_OK, effective_ids=True)
-            return {**answer, "writable": writable}
+            readable = os.access(link, os.R_OK | os.X_OK, effective_ids=True)
+            return {**answer, "writable": writable, "readable": readable}
         finally:
             os.close(handle)
 

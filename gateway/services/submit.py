@@ -20,7 +20,7 @@ from gateway.core.offer import Offer
 from gateway.core.pricing import NoPrice
 from gateway.core.quoting import Shape
 from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refused
-from gateway.services import budgets, deliver, hold, quote
+from gateway.services import budgets, dataset_look, deliver, hold, quote
 from gateway.services.draft import Draft, InvalidAsk, draft, in_folder
 from gateway.services.environments import Environment
 from gateway.services.offer import offer_in
@@ -80,6 +80,7 @@ def submit(
         environments=environments,
     )
     made = _looked_at(made, viewer=viewer, broker=broker)
+    dataset_look.require(made.datasets, viewer=viewer, broker=broker)
     new = _new(ask, made, form_key=form_key, viewer=viewer, cluster=cluster)
     new = replace(new, purpose=None if smoke_on is None else smoke.PURPOSE, after_id=after)
     wanted = _Hold(

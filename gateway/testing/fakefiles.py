@@ -7,12 +7,15 @@ from gateway.broker.files import MAX_CHUNK_BYTES, chunk
 from gateway.errors import BrokerRefused
 from gateway.wire import messages as m
 
+EVERYONES = "*"
+
 
 @dataclass(slots=True)
 class FakeFiles:
-    """`owners` names the owner of each file and folder; nobody else may touch it."""
+    """`owners` names the owner of each file and folder; nobody else may touch it. What is
+    EVERYONES can be read by all and written by nobody."""
 
-    areas: tuple[str, ...] = ("/home",)
+    areas: tuple[str, ...] = ("/home", "/datasets")
     owners: dict[str, str] = field(default_factory=lambda: {"/etc/shadow": "root", "/etc": "root"})
     contents: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
@@ -42,7 +45,7 @@ class FakeFiles:
             raise BrokerRefused(real, code="file_outside")
         if real not in self.contents:
             raise BrokerRefused(real, code="file_missing")
-        if self.owners.get(real) != user:
+        if self.owners.get(real) not in {user, EVERYONES}:
             raise BrokerRefused(real, code="file_not_permitted")
         raw, offset = self.contents[real], request.offset
         start = max(0, len(raw) + offset) if offset < 0 else offset
@@ -57,22 +60,23 @@ class FakeFiles:
         real = self.links.get(path, path)
         if real not in self.folders:
             parent = posixpath.dirname(real)
-            hidden = self.owners.get(parent, user) != user
+            hidden = self.owners.get(parent, user) not in {user, EVERYONES}
             known = real in self.contents
             problem = "not_permitted" if hidden else "not_a_folder" if known else "missing"
             return m.FolderState(path, problem, writable=False)
         if not self._inside(real):
             return m.FolderState(real, "outside", writable=False)
-        if self.owners.get(real) != user:
+        owner = self.owners.get(real)
+        if owner not in {user, EVERYONES}:
             return m.FolderState(real, "not_permitted", writable=False)
-        return m.FolderState(real, None, writable=True)
+        return m.FolderState(real, None, writable=owner == user)
 
     def _resolve(self, user: str, path: str) -> str:
         if not path.startswith("/"):
             raise BrokerRefused(path, code="file_missing")
         real = self.links.get(path, path)
         parent = posixpath.dirname(real)
-        if self._inside(real) and self.owners.get(parent, user) != user:
+        if self._inside(real) and self.owners.get(parent, user) not in {user, EVERYONES}:
             raise BrokerRefused(real, code="file_not_permitted")
         return real
 

@@ -363,6 +363,7 @@ class FolderState:
     path: str  # with links resolved
     problem: str | None
     writable: bool
+    readable: bool = True  # whether its files can be listed; said where there is no problem
 
 
 @dataclass(frozen=True, slots=True)
