@@ -38,6 +38,8 @@ class Settings:
     behind_tls: bool
     template_folders: tuple[Path, ...]
     environments_file: Path
+    service_login: str  # as whom jobs of the portal itself run; empty: as nobody
+    environment_check_days: float  # 0: only when somebody presses the button
     node_kit: str  # a path on the nodes, empty where they have none
     node_local: str  # a folder on each node's own disk; empty: TMPDIR there, else /tmp
     dataset_verify_days: float  # 0: only when somebody presses the button
@@ -106,6 +108,8 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         behind_tls=reader.flag("behind_tls", default=False),
         template_folders=(assets() / "sbatch_templates", home / "sbatch_templates"),
         environments_file=Path(reader.text("environments_file", str(home / "environments.toml"))),
+        service_login=reader.text("service_login", ""),
+        environment_check_days=reader.number("environment_check_days", 30.0, low=0, high=3660),
         node_kit=reader.node_path("node_kit", NODE_KIT),
         node_local=reader.node_path("node_local", ""),
         dataset_verify_days=reader.number("dataset_verify_days", 30.0, low=0, high=3660),

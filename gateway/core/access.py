@@ -25,6 +25,7 @@ class Permission(StrEnum):
     MANAGE_CREDIT = "manage_credit"
     SEE_POLICY = "see_policy"
     MANAGE_POLICY = "manage_policy"
+    MANAGE_ENVIRONMENTS = "manage_environments"
 
 
 _RESEARCHER = frozenset({Permission.USE_PORTAL, Permission.SUBMIT_JOB})

@@ -7,6 +7,7 @@ from gateway.core.ask import FieldProblem
 from gateway.errors import GatewayError, Refused
 from gateway.web.contribution_texts import CONTRIBUTION_ERRORS
 from gateway.web.dataset_texts import DATASET_ERRORS
+from gateway.web.environment_texts import ENVIRONMENT_ERRORS
 from gateway.web.error_texts import ERROR_TEXTS, PROBLEM_TEXTS
 from gateway.web.money import money_text
 from gateway.web.money_texts import MONEY_ERRORS
@@ -26,6 +27,7 @@ TEXTS: Mapping[str, Lazy] = {
     **CONTRIBUTION_ERRORS,
     **DATASET_ERRORS,
     **POLICY_ERRORS,
+    **ENVIRONMENT_ERRORS,
     **PROBLEM_TEXTS,
 }
 

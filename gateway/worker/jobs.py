@@ -16,12 +16,14 @@ import structlog
 from gateway.brokerclient.port import Broker
 from gateway.core.gate import Mode
 from gateway.core.pace import Last, is_due, next_interval
+from gateway.errors import BadConfiguration, Refused
 from gateway.services import budgets as budgeting
 from gateway.services import clean_up as cleaning
 from gateway.services import contribution as contributions
 from gateway.services import (
     credit,
     deliver,
+    environment_checks,
     forecast_keep,
     forecast_train,
     forecaster,
@@ -34,6 +36,7 @@ from gateway.services import (
     policy_drift,
     poll,
     review,
+    site_jobs,
     waits,
 )
 from gateway.services import enforce as enforcing
@@ -43,6 +46,8 @@ from gateway.services import settle as settling
 from gateway.services import smoke as smoking
 from gateway.services import spot as preemptions
 from gateway.services import training as runs
+from gateway.services.environments import Environment
+from gateway.services.site_kinds import KINDS
 from gateway.store import polls
 from gateway.store.uow import Begin
 
@@ -73,6 +78,9 @@ class Context:
     history: Path | None = None  # the folder of the columnar history; None: none is kept
     zone: tzinfo = UTC
     contribution_hour: int = 3
+    desk: site_jobs.Desk | None = None  # None: no jobs of the portal's own are sent
+    environments: Callable[[], tuple[Environment, ...]] = tuple  # the file's
+    check_every: timedelta = timedelta(0)  # of each environment; 0: never by the clock
     gate_memory: enforcing.Memory = field(default_factory=enforcing.Memory)
     stopwatch: Callable[[], float] = time.monotonic
     took: dict[str, float] = field(default_factory=dict)
@@ -345,6 +353,38 @@ def contribution(context: Context) -> None:
         )
 
 
+def collect_site_jobs(context: Context) -> None:
+    """The portal's own jobs that are over."""
+    closed = site_jobs.collect(
+        begin=context.begin,
+        read=context.read,
+        broker=context.broker,
+        kinds=KINDS,
+        now=context.clock(),
+    )
+    if closed:
+        log.info("site_jobs_over", jobs=closed)
+
+
+def check_environments(context: Context) -> None:
+    """Environments that were not tried on a type of card for long."""
+    desk = context.desk
+    if desk is None or not desk.service_login or not context.check_every:
+        return
+    try:
+        sent = environment_checks.start_due(
+            desk=desk,
+            file=context.environments(),
+            every=context.check_every,
+            now=context.clock(),
+        )
+    except (BadConfiguration, Refused) as error:
+        log.warning("environments_unchecked", code=error.code, text=str(error)[:500])
+        return
+    if sent:
+        log.info("environment_checks_sent", jobs=sent)
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures, ended sessions, forecasts and the telemetry of runs of long ago."""
     now = context.clock()
@@ -375,6 +415,8 @@ JOBS = (
     Periodic("forecast_model", 60.0, forecast_model),
     Periodic("spot", 60.0, spot),
     Periodic("contribution", 60.0, contribution),
+    Periodic("site_jobs", 15.0, collect_site_jobs),
+    Periodic("environment_checks", 60.0, check_environments),
     Periodic("clean_up", 3600.0, clean_up),
 )
 

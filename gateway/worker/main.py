@@ -19,7 +19,10 @@ from gateway.config import Settings, load_settings
 from gateway.core.billing import Suspended
 from gateway.core.gate import Mode
 from gateway.errors import Busy
+from gateway.services.environments import load_environments
 from gateway.services.settle import Rules
+from gateway.services.site_jobs import Desk
+from gateway.services.templates import Catalogue
 from gateway.store.uow import make_begin, make_engine
 from gateway.worker.jobs import JOBS, Context, Periodic
 from gateway.worker.leader import RENEW_SECONDS, Leader, LeaseLost
@@ -108,10 +111,19 @@ def build(settings: Settings) -> Worker:
     begin = make_begin(engine)
     holder = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
     leader = Leader(holder=holder, begin=begin, clock=_clock)
-    context = Context(
+    desk = Desk(
         begin=leader.begin,
         read=make_begin(engine, read_only=True),
         broker=SocketBroker(settings.broker_socket, settings.broker_timeout_seconds),
+        catalogue=Catalogue.load(settings.template_folders, kit=settings.node_kit),
+        cluster=settings.cluster_name,
+        zone=settings.timezone,
+        service_login=settings.service_login,
+    )
+    context = Context(
+        begin=leader.begin,
+        read=desk.read,
+        broker=desk.broker,
         cluster=settings.cluster_name,
         poll_seconds=settings.poll_seconds,
         ingest_seconds=settings.ingest_seconds,
@@ -121,6 +133,9 @@ def build(settings: Settings) -> Worker:
         zone=settings.timezone,
         contribution_hour=settings.contribution_hour,
         history=settings.home / "history",
+        desk=desk,
+        environments=lambda: load_environments(settings.environments_file),
+        check_every=timedelta(days=settings.environment_check_days),
         clock=_clock,
     )
     return Worker(context, leader)

@@ -1,0 +1,10 @@
+"""The kinds of the portal's own jobs, and who takes their results."""
+
+from collections.abc import Mapping
+
+from gateway.services import environment_checks
+from gateway.services.site_jobs import Finish
+
+KINDS: Mapping[str, Finish] = {
+    environment_checks.KIND: environment_checks.finish,
+}
