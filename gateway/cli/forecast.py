@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
-from gateway.cli.common import database, now, said, settings
+from gateway.cli.common import database, has_database, now, said, settings
 from gateway.cli.forecast_backtest import backtest
 from gateway.cli.output import JSON, local, put, table
 from gateway.cli.past import history_in_step
+from gateway.config import Settings
 from gateway.core.durations import BadTimeLimit, parse_time_limit
-from gateway.core.forecast import Ask, NoForecast
+from gateway.core.forecast import Ask, Here, NoForecast
 from gateway.core.forecast_record import Coverage, Score
 from gateway.core.wait_sight import Sight
 from gateway.services import forecast_record, forecast_train, forecaster
@@ -21,7 +22,8 @@ _NO = {
     NoForecast.NO_HISTORY: "No forecast: nothing was learned yet. `sluice forecast train` learns "
     "from the history.",
     NoForecast.TOO_THIN: "No forecast: too few jobs have started in this partition in the last 30 "
-    "days, or too few of this QoS, or the last week's forecasts are too few to calibrate by.",
+    "days, or too few of this QoS or type of GPU, or the last week's forecasts are too few to "
+    "calibrate by.",
     NoForecast.NEVER: "No forecast: such a job can never start.",
 }
 
@@ -63,7 +65,7 @@ def now_(**given: Any) -> None:
         cpus=given["cpus"] or max(1, 8 * given["gpus"]),
         limit_minutes=minutes,
     )
-    answers = forecaster.answers_now(history_in_step(found), now=at)
+    answers = forecaster.answers_now(history_in_step(found), now=at, here=_here(found))
     (answer,) = answers.forecast([asked])
     if isinstance(answer, NoForecast):
         put({"forecast": None, "why": answer.value}, (_NO[answer],), as_json=given["as_json"])
@@ -122,7 +124,8 @@ def record(days: int, *, partition: tuple[str, ...], waiting: bool, as_json: boo
 @said
 def train(as_json: bool) -> None:
     """Learn from the history now, as the worker does once a day."""
-    done = forecast_train.train(history_in_step(settings()), now=now())
+    found = settings()
+    done = forecast_train.train(history_in_step(found), now=now(), here=_here(found))
     facts = {
         "moment": done.moment.isoformat(),
         "calibrated": done.calibrated,
@@ -132,6 +135,13 @@ def train(as_json: bool) -> None:
     word = "answers" if done.calibrated else "does not answer yet: too few waits to calibrate by"
     text = f"{done.waits:,} starts of the last 30 days in {done.partitions} partitions; it {word}."
     put(facts, (text,), as_json=as_json)
+
+
+def _here(found: Settings) -> Here | None:
+    if not has_database(found):
+        return None
+    with database(read_only=True) as read:
+        return forecaster.here(found.cluster_name, read=read)
 
 
 def _facts(by: str, line: Line) -> dict[str, Any]:

@@ -19,9 +19,18 @@ class NoForecast(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Here:
+    """This cluster as Slurm calls it, and the partitions that it has: which rows of imported sets
+    are of its own past."""
+
+    cluster: str
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """A request before Submit, or a job that waits since `submitted` (eligible since then).
-    `gpus` of the whole job, `limit_minutes` None: no limit."""
+    `gpus` of the whole job, `gpu_type` None: any would do, `limit_minutes` None: no limit."""
 
     at: datetime
     group: str

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ LIST = "runs.json"
 OWN: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": False}
 # Half the size of the first version's, and read no slower.
 _ENCODING = "PARQUET_VERSION v2"
+_SPILL = "spill"  # where something too large for memory goes
 _MAGIC = b"PAR1"  # begins and ends each Parquet file
 KEPT_SECONDS = 600.0  # readers that have the list of a moment ago still open its files
 
@@ -175,7 +177,9 @@ def retire(folder: Path, names: Iterable[str]) -> None:
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:
-    """Remove files that no list has named for a while."""
+    """Remove files that no list has named for a while, and what a killed writer put aside: call it
+    within `writing`."""
+    shutil.rmtree(folder / _SPILL, ignore_errors=True)
     named = set(manifest.files.values())
     for file in folder.glob("runs-*.parquet"):
         if file.name not in named and age(file) > KEPT_SECONDS:
@@ -191,7 +195,7 @@ def age(file: Path) -> float:
 def _writer(folder: Path) -> "Iterator[duckdb.DuckDBPyConnection]":
     import duckdb  # noqa: PLC0415  # tens of megabytes, for who writes or reads history
 
-    config = OWN | {"memory_limit": "1GB", "threads": 2, "temp_directory": str(folder / "spill")}
+    config = OWN | {"memory_limit": "1GB", "threads": 2, "temp_directory": str(folder / _SPILL)}
     with duckdb.connect(config=config) as connection:
         yield connection
 

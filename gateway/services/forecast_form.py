@@ -114,6 +114,7 @@ def starts(
         ),
         forecast_record.like(
             ForecastSource.HISTORY,
+            user=user,
             partition=own.partition,
             gpus=own.gpus,
             read=read,

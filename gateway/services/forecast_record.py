@@ -84,20 +84,28 @@ def choices(asked: Asked, *, sight: Sight, read: Begin) -> dict[str, list[str]]:
 
 
 def like(
-    source: ForecastSource, *, partition: str, gpus: int, read: Begin, now: datetime, k: int
+    source: ForecastSource,
+    *,
+    user: str,
+    partition: str,
+    gpus: int,
+    read: Begin,
+    now: datetime,
+    k: int,
 ) -> Like | None:
     """How forecasts at submit for this partition and class of cards did in the last 90 days; None
-    where they are too few, or of too few people, to say."""
+    where they are too few to say, or of too few other people than the reader."""
     with read() as session:
         found = reads.likes(
             session,
             source,
+            user=user,
             partition=partition,
             gpus=_class(gpus),
             since=now - LIKE_WINDOW,
             now=now,
         )
-    if found.counted < rules.LEAST or found.people < k:
+    if found.counted < rules.LEAST or 0 < found.others < k:
         return None
     return Like(found.counted, found.by_p90 / found.counted)
 

@@ -12,13 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gateway.core.forecast import Here
 from gateway.services.forecaster import FOLDER, load_model
 
 if TYPE_CHECKING:
     from gateway.history.forecasting.model import Model
 
 EVERY = timedelta(days=1)
-_YOUNG = timedelta(hours=1)  # while there is too little to say anything
+_AGAIN = timedelta(hours=1)  # after one that came to no end, or to no model that answers
 _LIMIT_SECONDS = 900
 _LEAST_RUNS = 200
 _TRIED = "tried"  # a file in the folder: when the last training began
@@ -34,48 +35,64 @@ class Trained:
     partitions: int
 
 
-def is_due(history: Path, *, now: datetime) -> bool:
-    """A day after the last training; each hour while there is no model that answers. Never while
-    there are too few runs to learn from."""
-    folder = history / FOLDER
-    if not _has_enough(history):
-        return False
+def is_due(history: Path, *, now: datetime, here: Here | None = None) -> bool:
+    """A day after the last training; an hour after one that was killed, or left no model that
+    answers. Never while there are too few runs to learn from."""
+    tried = _tried(history / FOLDER)
+    passed = None if tried is None else now - tried
+    # A clock that was set back is no reason to wait until it has caught up.
+    if tried is not None and passed is not None and timedelta(0) <= passed < EVERY:
+        found = look(history) if passed >= _AGAIN else None
+        done = found is not None and found.calibrated and found.moment >= tried
+        if passed < _AGAIN or done:
+            return False
+    return _has_enough(history, now=now, here=here)
+
+
+def _tried(folder: Path) -> datetime | None:
+    """When the last training began, to the second as a model's moment is."""
     try:
-        tried = datetime.fromtimestamp((folder / _TRIED).stat().st_mtime, UTC)
+        return datetime.fromtimestamp(int((folder / _TRIED).stat().st_mtime), UTC)
     except OSError:
-        return True
-    found = look(history)
-    return now - tried >= (EVERY if found is not None and found.calibrated else _YOUNG)
+        return None
 
 
-def _has_enough(history: Path) -> bool:
-    from gateway.history import blocks, sets  # noqa: PLC0415
+def _has_enough(history: Path, *, now: datetime, here: Here | None) -> bool:
+    """Of the rows that `train` reads: counting our own jobs spares opening files."""
+    from gateway.history import blocks, reading, sets  # noqa: PLC0415
+    from gateway.history.forecasting import rows  # noqa: PLC0415
 
     manifest = blocks.load(history)
-    own = manifest.highest if manifest is not None else 0
-    return own >= _LEAST_RUNS or bool(sets.files(history.parent / sets.FOLDER))
+    if manifest is not None and manifest.highest >= _LEAST_RUNS:
+        return True
+    if here is None or not sets.listed(history.parent / sets.FOLDER):
+        return False
+    with reading.runs(history) as connection:
+        return rows.started(connection, now=now, here=here) >= _LEAST_RUNS
 
 
 def look(history: Path) -> Trained | None:
     """The model that there is; None: none, or one of another version."""
-    found = load_model(history / FOLDER)
+    found = load_model(history / FOLDER, trees=False)
     return None if found is None else _told(found)
 
 
-def train(history: Path, *, now: datetime) -> Trained:
-    """Here and now. Readers have the old model until the new one is whole."""
-    from gateway.history import reading  # noqa: PLC0415  # megabytes that only this needs
+def train(history: Path, *, now: datetime, here: Here | None = None) -> Trained:
+    """Here and now, after another that goes on. Readers have the old model until the new one is
+    whole. `here`: what imported sets tell of this cluster's earlier days teaches, too."""
+    from gateway.history import blocks, reading  # noqa: PLC0415  # megabytes that only this needs
     from gateway.history.forecasting import model, rows  # noqa: PLC0415
 
     folder = history / FOLDER
-    with reading.runs(history) as connection:
-        found = rows.read(connection, now=now)
-    learned = model.train(found, now=now, before=load_model(folder))
-    learned.save(folder)
+    with blocks.writing(folder, wait=True):
+        with reading.runs(history) as connection:
+            found = rows.read(connection, now=now, here=here)
+        learned = model.train(found, now=now, before=load_model(folder))
+        learned.save(folder)
     return _told(learned)
 
 
-def start(history: Path, *, now: datetime) -> "subprocess.Popen[bytes]":
+def start(history: Path, *, now: datetime, here: Here | None = None) -> "subprocess.Popen[bytes]":
     """The same in a process of its own, which ends itself after a quarter of an hour."""
     folder = history / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,14 +100,18 @@ def start(history: Path, *, now: datetime) -> "subprocess.Popen[bytes]":
     tried.touch()
     os.utime(tried, (now.timestamp(), now.timestamp()))
     argv = [sys.executable, "-m", __name__, str(history), now.isoformat()]
+    if here is not None:
+        argv += [here.cluster, *here.partitions]
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL)  # noqa: S603  # our own
 
 
 def main() -> None:
-    """`python -m gateway.services.forecast_train HISTORY MOMENT`."""
+    """`python -m gateway.services.forecast_train HISTORY MOMENT [CLUSTER PARTITION …]`."""
     os.nice(19)
     signal.alarm(_LIMIT_SECONDS)  # not by the worker: it may be gone by then
-    train(Path(sys.argv[1]), now=datetime.fromisoformat(sys.argv[2]))
+    history, moment, *where = sys.argv[1:]
+    here = Here(where[0], tuple(where[1:])) if where else None
+    train(Path(history), now=datetime.fromisoformat(moment), here=here)
 
 
 def _told(model: "Model") -> Trained:

@@ -5,21 +5,22 @@ processes read both when they have changed. They need NumPy for it, and no DuckD
 """
 
 import threading
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.core.forecast import Ask, Forecast, NoForecast
+from gateway.core.forecast import Ask, Forecast, Here, NoForecast
+from gateway.store import snapshot
+from gateway.store.uow import Begin
 
 if TYPE_CHECKING:
     from gateway.history.forecasting.features import Queue
     from gateway.history.forecasting.model import Model
 
 # How a file that is not the one it should be is met.
-_UNREAD = (OSError, ValueError, KeyError, zipfile.BadZipFile)
+_UNREAD = (OSError, ValueError)
 FOLDER = "forecast"  # in that of the history
 _QUEUE = "queue.npz"
 _MODEL = "model.npz"
@@ -75,34 +76,42 @@ class Forecaster:
         with self._lock:
             stamps = _stamps(self._folder)
             if stamps is not None and stamps != self._stamps:
+                self._stamps = stamps  # also of what cannot be read: once is enough
                 found = _read(self._folder)
                 if found is not None:
-                    self._stamps, self._answers = stamps, found
+                    self._answers = found
             return self._answers
 
 
-def answers_now(history: Path, *, now: datetime, keep: bool = False) -> Answers:
-    """By the queue as the history has it, for jobs that wait already, too. `keep`: also write down
-    the queue of the moment for the web processes."""
+def here(cluster: str, *, read: Begin) -> Here:
+    """This cluster with the partitions that the last poll saw."""
+    with read() as session:
+        return Here(cluster, tuple(one.name for one in snapshot.partitions(session)))
+
+
+def answers_now(
+    history: Path, *, now: datetime, here: Here | None = None, keep: bool = False
+) -> Answers:
+    """By the queue as the history has it, for jobs that wait already, too. `here`: as the model was
+    trained. `keep`: also write down the queue of the moment for the web processes."""
     from gateway.history import reading  # noqa: PLC0415  # megabytes that few processes need
     from gateway.history.forecasting import features, model, moment, rows  # noqa: PLC0415
 
     folder = history / FOLDER
     with reading.runs(history) as connection:
-        found = rows.read(connection, now=now, open_days=model.QUEUE_DAYS)
+        found = rows.read(connection, now=now, here=here, open_days=model.QUEUE_DAYS)
     queue = features.Queue.of(found)
     if keep:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         moment.Moment.at(queue, rows.seconds(now)).save(folder / _QUEUE)
     return Answers(load_model(folder), queue)
 
 
-def load_model(folder: Path) -> "Model | None":
-    """None where there is none, or one of another version."""
+def load_model(folder: Path, *, trees: bool = True) -> "Model | None":
+    """None where there is none, or one of another version; without its trees it is a look."""
     from gateway.history.forecasting.model import Model  # noqa: PLC0415
 
     try:
-        return Model.load(folder)
+        return Model.load(folder, trees=trees)
     except _UNREAD:
         return None
 

@@ -305,8 +305,9 @@ def forecasts(context: Context) -> None:
     if context.history is None:
         return
     now = context.clock()
+    here = forecaster.here(context.cluster, read=context.read)
     report = forecast_keep.renew(
-        forecaster=forecaster.answers_now(context.history, now=now, keep=True),
+        forecaster=forecaster.answers_now(context.history, now=now, here=here, keep=True),
         begin=context.begin,
         read=context.read,
         now=now,
@@ -327,8 +328,9 @@ def forecast_model(context: Context) -> None:
         (log.warning if code else log.info)("forecast_model_trained", exit_code=code)
         context.training = None
     now = context.clock()
-    if forecast_train.is_due(context.history, now=now):
-        context.training = forecast_train.start(context.history, now=now)
+    here = forecaster.here(context.cluster, read=context.read)
+    if forecast_train.is_due(context.history, now=now, here=here):
+        context.training = forecast_train.start(context.history, now=now, here=here)
 
 
 def spot(context: Context) -> None:

@@ -135,6 +135,7 @@ def _past(now: datetime):  # imports here: the measured process shall not have t
             "group": np.char.add("g", chance.integers(0, 200, ROWS).astype(str)),
             "partition": chance.choice(["a100", "rtx4090", "debug"], ROWS),
             "qos": np.full(ROWS, "normal"),
+            "gpu_type": np.full(ROWS, ""),
             "gpus": chance.integers(1, 17, ROWS),
             "nodes": np.ones(ROWS, dtype=int),
             "cpus": chance.integers(1, 65, ROWS),

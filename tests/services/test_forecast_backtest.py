@@ -51,6 +51,7 @@ def past(number: int = 3000) -> Rows:
             "group": group.astype(str),
             "partition": np.full(number, "gpu"),
             "qos": np.random.default_rng(9).choice(["", "normal", "high"], number),
+            "gpu_type": np.random.default_rng(8).choice(["", "a100", "h100"], number),
             "gpus": chance.choice([0, 1, 4, 8, 16], number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 4),
@@ -121,6 +122,7 @@ def test_baselines_and_losses_by_hand() -> None:
             "group": np.full(4, "g"),
             "partition": np.array(["a", "a", "b", "a"]),
             "qos": np.full(4, ""),
+            "gpu_type": np.full(4, ""),
             **{name: np.ones(4, dtype=int) for name in ("gpus", "nodes", "cpus", "minutes")},
         }
     )

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,6 +42,7 @@ def past(number: int = 4000, *, days: int = 20, slow: float = 1.0) -> Rows:
             "group": chance.choice(["nlp", "vision", "robots"], number),
             "partition": np.where(chance.random(number) < 0.99, "gpu", "quiet"),
             "qos": np.random.default_rng(9).choice(["", "normal", "spot"], number),
+            "gpu_type": np.random.default_rng(8).choice(["", "a100", "h100"], number),
             "gpus": chance.integers(0, 9, number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 8),
@@ -114,6 +116,7 @@ def of_two_qos() -> Rows:
             "group": np.full(number, "nlp"),
             "partition": np.full(number, "gpu"),
             "qos": np.where(high, "high", "normal"),
+            "gpu_type": np.full(number, ""),
             "gpus": ones,
             "nodes": ones,
             "cpus": 8 * ones,
@@ -137,6 +140,66 @@ def test_a_qos_that_starts_in_minutes_is_told_from_one_that_takes_hours() -> Non
     assert new is none is NoForecast.TOO_THIN
 
 
+def of_types(shares: Mapping[str, float]) -> Rows:
+    """All of one group in one partition: an A100 waits minutes, an H100 hours, either one half of
+    an hour. `shares` of those who asked for which."""
+    chance, number, now = np.random.default_rng(4), 4000, seconds(NOW)
+    asked = now - chance.integers(1, 20 * DAY, number)
+    kind = chance.choice(list(shares), number, p=list(shares.values()))
+    usual = np.select([kind == "a100", kind == "h100"], [240, 5 * HOUR], 1800)
+    wait = (usual * chance.lognormal(0, 0.4, number)).astype(np.int64)
+    ones = np.ones(number, dtype=int)
+    return make(
+        {
+            "asked": asked,
+            "left": asked + wait,
+            "started": ones > 0,
+            "end": asked + wait + 2 * HOUR,
+            "counts": ones > 0,
+            "group": np.full(number, "nlp"),
+            "partition": np.full(number, "gpu"),
+            "qos": np.full(number, ""),
+            "gpu_type": kind,
+            "gpus": ones,
+            "nodes": ones,
+            "cpus": 8 * ones,
+            "minutes": 60 * ones,
+        }
+    ).known(now)
+
+
+def by_type(shares: Mapping[str, float], *kinds: str | None) -> list[Forecast | NoForecast]:
+    rows = of_types(shares)
+    asks = [ask(gpu_type=kind) for kind in kinds]
+    return train(rows, now=NOW).forecast(asks, Queue.of(rows))
+
+
+def test_a_type_that_starts_in_minutes_is_told_from_one_that_takes_hours() -> None:
+    shares = {"a100": 0.3, "h100": 0.3, "": 0.397, "b200": 0.003}
+    a100, h100, either, few, new = by_type(shares, "a100", "h100", None, "b200", "never")
+    assert isinstance(a100, Forecast)
+    assert isinstance(h100, Forecast)
+    assert isinstance(either, Forecast)
+    assert 150 < a100.p50_s < 400
+    assert 4 * HOUR < h100.p50_s < 6 * HOUR
+    assert 1200 < either.p50_s < 2700
+    assert few is new is NoForecast.TOO_THIN
+
+
+@pytest.mark.parametrize("shares", [{"": 1.0}, {"a100": 1.0}, {"": 0.998, "a100": 0.002}])
+def test_where_one_type_alone_is_named_naming_it_makes_no_difference(
+    shares: Mapping[str, float],
+) -> None:
+    named, either = by_type(shares, "a100", None)
+    assert isinstance(named, Forecast)
+    assert named == either
+
+
+def test_another_type_where_one_alone_is_named_is_not_guessed() -> None:
+    [other] = by_type({"": 0.5, "a100": 0.5}, "h100")
+    assert other is NoForecast.TOO_THIN
+
+
 def test_where_no_job_has_a_qos_that_of_the_form_does_not_matter() -> None:
     rows = of_two_qos()
     rows = replace(rows, qos=np.full(len(rows), -1), qoses=rows.qoses[:0])
@@ -151,7 +214,7 @@ def test_rows_without_a_qos_say_nothing_of_one() -> None:
     rows = replace(of_two_qos(), qos=np.full(len(of_two_qos()), -1))
     features = Queue.of(rows).features(questions(rows))
     assert {name for place, name in enumerate(NAMES) if (features[:, place] == -1).all()} == {
-        name for name in NAMES if "qos" in name
+        name for name in NAMES if "qos" in name or "gpu_type" in name
     }
 
 
@@ -277,6 +340,9 @@ def test_the_queue_is_counted_as_one_would_by_hand() -> None:
         told = rows.qos[place] >= 0
         assert column["qos_waiting"][place] == ((waits & mine).sum() if told else -1)
         assert column["partition_qos_running"][place] == ((runs & here).sum() if told else -1)
+        typed = (rows.partition == rows.partition[place]) & (rows.gpu_type == rows.gpu_type[place])
+        expected = (waits & typed).sum() if rows.gpu_type[place] >= 0 else -1
+        assert column["partition_gpu_type_waiting"][place] == expected
         ages = at - rows.asked[waits & same]
         expected = ages.mean() if len(ages) else -1
         assert column["group_mean_age"][place] == pytest.approx(expected, rel=1e-6)
@@ -314,6 +380,6 @@ def test_a_clock_that_was_set_back_makes_no_negative_wait() -> None:
     columns = {name: getattr(rows, name) for name in ("asked", "end", "started", "counts")}
     numbers = {name: getattr(rows, name) for name in ("gpus", "nodes", "cpus", "minutes")}
     names = {"group": rows.groups[rows.group], "partition": rows.partitions[rows.partition]}
-    names["qos"] = np.full(300, "")
+    names |= {"qos": np.full(300, ""), "gpu_type": np.full(300, "")}
     back = make(columns | numbers | names | {"left": rows.asked - 50})
     assert (back.left == back.asked).all()

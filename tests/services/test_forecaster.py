@@ -33,6 +33,7 @@ def past() -> rows.Rows:
             "group": chance.choice(["nlp", "vision"], number),
             "partition": np.where(large, "h100", "a100"),
             "qos": np.random.default_rng(9).choice(["", "normal", "high"], number),
+            "gpu_type": np.full(number, ""),
             "gpus": chance.integers(1, 9, number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 8),

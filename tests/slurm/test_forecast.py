@@ -55,6 +55,7 @@ def learned() -> Answers:
             "group": np.full(number, "nlp"),
             "partition": np.full(number, "debug"),
             "qos": np.full(number, "normal"),
+            "gpu_type": np.full(number, ""),
             "gpus": chance.integers(1, 3, number),
             "nodes": np.ones(number, dtype=int),
             "cpus": np.full(number, 2),

@@ -75,6 +75,18 @@ def test_how_good_forecasts_like_it_were_stands_beside(site, filled, rule):
     )
 
 
+def test_a_record_of_too_few_other_people_is_not_told(site, filled, rule):
+    """The reader is none of them; who is alone in it sees the own record."""
+    shown = {}
+    for people in (("nlp-1", "waits-1", "waits-2"), ("waits-1", "waits-2", "waits-3"), ("nlp-1",)):
+        with site.begin() as session:
+            session.query(StartForecast).delete()
+        fill_forecasts(site.begin, now=site.broker.now, cluster="-".join(people), people=people)
+        said = words(preview(site, filled(partition="a100", nodes="2", nproc_per_node="4")))
+        shown[people] = "forecasts like this" in said
+    assert list(shown.values()) == [False, True, True]
+
+
 def test_a_click_takes_another_shape(site, filled, rule):
     site.look()
     fields = filled(partition="a100", nodes="2", nproc_per_node="4")
@@ -104,6 +116,7 @@ def learned(site: Site) -> Answers:
             "group": np.full(number, "nlp"),
             "partition": np.full(number, "a100"),
             "qos": qos,
+            "gpu_type": np.full(number, ""),
             "gpus": 4 * ones,
             "nodes": ones,
             "cpus": 32 * ones,

@@ -5,11 +5,12 @@ Everything about the queue is a count or a quantile over events *before* the mom
 start and end never enter (`backtest.check_leaks`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gateway.history.forecasting.rows import Rows
+from gateway.core.forecast import Ask
+from gateway.history.forecasting.rows import MAY_LACK, NAMED, Rows, seconds
 from gateway.history.forecasting.tallies import Latest, Tally
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _SCOPES: Mapping[str, int] = {
     "group_partition": 30,
     "qos": 200,
     "partition_qos": 200,
+    "partition_gpu_type": 200,
 }
 _OWN = ("hour", "day", "minutes", "gpus", "nodes", "cpus")
 _COUNTED = (
@@ -48,6 +50,7 @@ class Questions:
     group: "Numbers"
     partition: "Numbers"
     qos: "Numbers"
+    gpu_type: "Numbers"
     gpus: "Numbers"
     nodes: "Numbers"
     cpus: "Numbers"
@@ -57,6 +60,33 @@ class Questions:
 def questions(rows: Rows) -> Questions:
     """Each row's own request at the moment it was made."""
     return Questions(*(getattr(rows, name) for name in Questions.__slots__))
+
+
+def of_asks(asks: Sequence[Ask], rows: Rows) -> "tuple[Questions, Numbers]":
+    """What is asked of now, or since when a job waits, and how many seconds that is each."""
+    import numpy as np  # noqa: PLC0415
+
+    at = np.array([seconds(ask.at) for ask in asks])
+    since = np.array([seconds(ask.submitted or ask.at) for ask in asks])
+
+    def named(column: str) -> "Numbers":
+        names = getattr(rows, NAMED[column]).tolist()
+        places = {name: place for place, name in enumerate(names)}
+        unknown = len(names)
+        if column in MAY_LACK:
+            places |= {None: -1, "": -1}
+            unknown = unknown or -1  # nobody has one here
+        return np.array([places.get(getattr(ask, column), unknown) for ask in asks])
+
+    asked = Questions(
+        asked=np.maximum(since, at - REACH),  # the rows do not tell of queues before that
+        **{column: named(column) for column in NAMED},
+        gpus=np.array([ask.gpus for ask in asks]),
+        nodes=np.array([ask.nodes for ask in asks]),
+        cpus=np.array([ask.cpus for ask in asks]),
+        minutes=np.array([-1 if a.limit_minutes is None else a.limit_minutes for a in asks]),
+    )
+    return asked, np.maximum(at - since, 0).astype(np.float64)
 
 
 Extra = Callable[[Rows, Questions], "Numbers"]  # a column more: tests plant a leak with it
@@ -115,8 +145,17 @@ def _keys(asked: Questions, rows: Rows) -> "list[Numbers]":
         asked.group,
         asked.group * (len(rows.partitions) + 1) + asked.partition,
         asked.qos,
-        np.where(asked.qos < 0, -1, asked.partition * (len(rows.qoses) + 1) + asked.qos),
+        _within(asked.partition, asked.qos, len(rows.qoses) + 1),
+        _within(asked.partition, asked.gpu_type, len(rows.gpu_types) + 1),
     ]
+
+
+def _within(partition: "Numbers", key: "Numbers", number: int) -> "Numbers":
+    """The key in its partition, of so many keys."""
+    import numpy as np  # noqa: PLC0415
+
+    result: Numbers = np.where(key < 0, -1, partition * number + key)
+    return result
 
 
 def numbers(rows: Rows) -> list[int]:
@@ -125,7 +164,7 @@ def numbers(rows: Rows) -> list[int]:
     limits, qoses = len(_LIMITS) + 1, len(rows.qoses) + 1
     return [
         *(1, partitions, partitions * limits, groups, groups * partitions),
-        *(qoses, partitions * qoses),
+        *(qoses, partitions * qoses, partitions * (len(rows.gpu_types) + 1)),
     ]
 
 

@@ -11,15 +11,16 @@ The method and its record: docs/engineering/forecast.md.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gateway.core.forecast import Ask, Forecast, ForecastSource, NoForecast
-from gateway.history.forecasting import censored, trees
-from gateway.history.forecasting.features import REACH, Questions, Queue, questions
-from gateway.history.forecasting.rows import NAMED, Rows, seconds
+from gateway.history.forecasting import censored, files, trees
+from gateway.history.forecasting.features import NAMES, REACH, Queue, of_asks, questions
+from gateway.history.forecasting.rows import NAMED, NEVER, Rows, seconds
 from gateway.history.forecasting.trees import Trees
 
 if TYPE_CHECKING:
@@ -27,18 +28,20 @@ if TYPE_CHECKING:
 
     Numbers = np.ndarray[Any, Any]
 
+Counts = Mapping[str, Mapping[str, int]]  # by partition and what stands there, of waits
+
 SHARES = (0.5, 0.9)
 DAY = 24 * 3600
 QUEUE_DAYS = 2 * REACH // DAY  # rows that `Queue` needs for a job that waits since `REACH`
 LEAST = 200  # waits, to learn from, to calibrate by, and of a partition to speak of it
-LEAST_OF_QOS = 30  # of a QoS in the partition: what has hardly been seen is not called quick
+LEAST_OF_KIND = 30  # of a QoS or type in the partition: what is hardly seen is not called quick
 _SPOKEN_OF = 30 * DAY  # of a partition, within so long
 _CALIBRATED = 7 * DAY
 _APART = 20 * 3600  # between fits that are kept, where somebody trains more often than nightly
 _SHORTEST = 3 * DAY  # of forecasts: jobs of one day are often one person's, and tell of one wait
 _EARLIER = (7, 5, 3, 1)  # days back of the fits that the first training makes
 _SHORT = 60  # seconds that are added before the logarithm: waits below a minute are alike
-_SHAPE = 2
+_SHAPE = 3
 _FILE = "model.npz"
 
 
@@ -60,21 +63,26 @@ class Fit:
 class Model:
     """The newest fit, those of the days before (their forecasts calibrate), by how much forecasts
     of the last week were too short (`shifts`, logarithms, for each of SHARES; None: unknown), and
-    how many waits each partition had lately, by QoS ("": without one). `moment`: nothing later is
-    known to it."""
+    how many waits each partition had lately, by QoS ("": without one), and those for cards by type
+    asked for ("": any). `moment`: nothing later is known to it."""
 
     moment: int
     fits: tuple[Fit, ...]
     shifts: tuple[float, ...] | None
-    started: Mapping[str, Mapping[str, int]]
+    started: Counts
+    typed: Counts
 
     def forecast(self, asks: Sequence[Ask], queue: Queue) -> list[Forecast | NoForecast]:
         """Seconds from `Ask.at` to the start. A job that waits is asked about with the queue as it
         was when it was submitted and with how long it has waited since."""
-        jobs = [self._jobs(ask) for ask in asks]
+        kinds = [self._gpu_type(ask) for ask in asks]
+        jobs = [
+            0 if kind is None else self._jobs(ask) for ask, kind in zip(asks, kinds, strict=True)
+        ]
         if not asks or self.shifts is None or not self.fits:
             return [NoForecast.TOO_THIN for _ in asks]
-        asked, waited = _questions(asks, queue.rows)
+        asks = [replace(ask, gpu_type=kind) for ask, kind in zip(asks, kinds, strict=True)]
+        asked, waited = of_asks(asks, queue.rows)
         left = remaining(self.waits(queue.features(asked)), waited)
         return [
             Forecast(round(p50), round(p90), ForecastSource.HISTORY, number)
@@ -87,9 +95,21 @@ class Model:
         """Waits of the partition that an answer rests on; 0 where they, or those of the QoS, are
         too few."""
         by_qos = self.started.get(ask.partition, {})
-        known = by_qos.get(ask.qos or "", 0) >= LEAST_OF_QOS or by_qos.keys() == {""}
+        known = by_qos.get(ask.qos or "", 0) >= LEAST_OF_KIND or by_qos.keys() == {""}
         number = sum(by_qos.values())
         return number if known and number >= LEAST else 0
+
+    def _gpu_type(self, ask: Ask) -> str | None:
+        """The type to ask with ("": any); None where waits for it are too few. In a partition where
+        only one is ever named it makes no difference: what most say there is known best."""
+        asked, by_type = ask.gpu_type or "", self.typed.get(ask.partition, {})
+        if not ask.gpus:
+            return ""
+        if by_type.get(asked, 0) >= LEAST_OF_KIND:
+            return asked
+        if len({*by_type, asked} - {""}) > 1:
+            return None
+        return max(by_type, key=lambda kind: by_type[kind], default="")
 
     def waits(self, features: "Numbers") -> "Numbers":
         """Seconds of the whole wait: a row a question, a column a share."""
@@ -112,6 +132,7 @@ class Model:
             "moments": [fit.moment for fit in self.fits],
             "shifts": self.shifts,
             "started": self.started,
+            "typed": self.typed,
         }
         arrays = {
             f"{number}_{share}_{field.name}": getattr(one, field.name)
@@ -119,30 +140,48 @@ class Model:
             for share, one in zip(SHARES, fit.quantiles, strict=True)
             for field in fields(Trees)
         }
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = folder / f"new-{_FILE}"
-        np.savez_compressed(new, facts=np.array(json.dumps(facts)), **arrays)
-        new.replace(folder / _FILE)
+        files.save(folder / _FILE, {"facts": np.array(json.dumps(facts)), **arrays})
 
     @classmethod
-    def load(cls, folder: Path) -> "Model":
-        """OSError where there is none, ValueError where it is of another shape."""
-        import numpy as np  # noqa: PLC0415
-
-        with np.load(folder / _FILE, allow_pickle=False) as found:
+    def load(cls, folder: Path, *, trees: bool = True) -> "Model":
+        """OSError where there is none, ValueError where it is of another shape, or broken. Without
+        its trees it is read in a millisecond, tells what it rests on, and answers nothing."""
+        with files.opened(folder / _FILE) as found:
             facts = json.loads(str(found["facts"]))
             if facts["shape"] != _SHAPE:
                 raise ValueError("a forecast model of another version")
             fits = tuple(
-                Fit(moment, tuple(_read(found, f"{number}_{share}_") for share in SHARES))
-                for number, moment in enumerate(facts["moments"])
+                Fit(_moment(moment), tuple(_read(found, f"{number}_{share}_") for share in SHARES))
+                for number, moment in enumerate(facts["moments"] if trees else ())
             )
-        shifts = None if facts["shifts"] is None else tuple(facts["shifts"])
-        return cls(facts["moment"], fits, shifts, facts["started"])
+            counts = _counts(facts["started"]), _counts(facts["typed"])
+            return cls(_moment(facts["moment"]), fits, _shift(facts["shifts"]), *counts)
 
 
 def _read(found: "Mapping[str, Numbers]", prefix: str) -> Trees:
-    return Trees(**{field.name: found[prefix + field.name] for field in fields(Trees)})
+    read = Trees(**{field.name: found[prefix + field.name] for field in fields(Trees)})
+    read.check(features=len(NAMES))
+    return read
+
+
+def _moment(found: object) -> int:
+    if type(found) is not int or not 0 <= found < NEVER:
+        raise ValueError("no moment")
+    return found
+
+
+def _shift(found: Sequence[float] | None) -> tuple[float, ...] | None:
+    shifts = None if found is None else tuple(float(one) for one in found)
+    if shifts is not None and (len(shifts) != len(SHARES) or not all(map(isfinite, shifts))):
+        raise ValueError("no shifts")
+    return shifts
+
+
+def _counts(found: Counts) -> Counts:
+    return {
+        str(partition): {str(kind): int(number) for kind, number in by_kind.items()}
+        for partition, by_kind in found.items()
+    }
 
 
 def train(rows: Rows, *, now: datetime, before: Model | None = None) -> Model:
@@ -161,8 +200,11 @@ def learn(known: Rows, features: "Numbers", *, moment: int, before: Model | None
         kept = [fit for fit in made if fit is not None]
     shifts = _shifts(known, features, kept, moment) if kept else None
     newest = _fit(known, features, moment)
+    fits = tuple(kept) if newest is None else (*kept, newest)
+    lately = known.started & known.counts & (known.left >= moment - _SPOKEN_OF)
+    started = _counted(known, lately, "qos")
     return Model(
-        moment, tuple(kept) if newest is None else (*kept, newest), shifts, _started(known, moment)
+        moment, fits, shifts, started, _counted(known, lately & (known.gpus > 0), "gpu_type")
     )
 
 
@@ -243,41 +285,15 @@ def _waits(known: Rows, moment: int) -> "tuple[Numbers, Numbers]":
     return np.minimum(known.left, moment) - known.asked, known.started
 
 
-def _started(known: Rows, moment: int) -> dict[str, dict[str, int]]:
+def _counted(known: Rows, which: "Numbers", column: str) -> Counts:
+    """How many of these rows each partition has, by one of rows.MAY_LACK."""
     import numpy as np  # noqa: PLC0415
 
-    lately = known.started & known.counts & (known.left >= moment - _SPOKEN_OF)
-    places = np.column_stack([known.partition[lately], known.qos[lately]])
+    places = np.column_stack([known.partition[which], getattr(known, column)[which]])
+    names = getattr(known, NAMED[column])
     pairs, numbers = np.unique(places, axis=0, return_counts=True)
     found: dict[str, dict[str, int]] = {}
-    for (partition, qos), number in zip(pairs.tolist(), numbers.tolist(), strict=True):
-        name = str(known.qoses[qos]) if qos >= 0 else ""
+    for (partition, kind), number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+        name = str(names[kind]) if kind >= 0 else ""
         found.setdefault(str(known.partitions[partition]), {})[name] = number
     return found
-
-
-def _questions(asks: Sequence[Ask], rows: Rows) -> "tuple[Questions, Numbers]":
-    """And how long each has waited."""
-    import numpy as np  # noqa: PLC0415
-
-    at = np.array([seconds(ask.at) for ask in asks])
-    since = np.array([seconds(ask.submitted or ask.at) for ask in asks])
-
-    def named(column: str) -> "Numbers":
-        names = getattr(rows, NAMED[column]).tolist()
-        places = {name: place for place, name in enumerate(names)}
-        unknown = len(names)
-        if column == "qos":
-            places |= {None: -1, "": -1}
-            unknown = unknown or -1  # nobody has one here
-        return np.array([places.get(getattr(ask, column), unknown) for ask in asks])
-
-    asked = Questions(
-        asked=np.maximum(since, at - REACH),  # the rows do not tell of queues before that
-        **{column: named(column) for column in NAMED},
-        gpus=np.array([ask.gpus for ask in asks]),
-        nodes=np.array([ask.nodes for ask in asks]),
-        cpus=np.array([ask.cpus for ask in asks]),
-        minutes=np.array([-1 if a.limit_minutes is None else a.limit_minutes for a in asks]),
-    )
-    return asked, np.maximum(at - since, 0).astype(np.float64)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gateway.history.forecasting import files
 from gateway.history.forecasting.features import (
+    _COUNTED,
     _SCOPES,
     Questions,
     Queue,
@@ -54,22 +56,20 @@ class Moment(Queue):
 
     def save(self, file: Path) -> None:
         """Whole or not at all."""
-        import numpy as np  # noqa: PLC0415
-
-        arrays: dict[str, Any] = {f"table_{n}": table for n, table in enumerate(self.tables)}
-        new = file.with_suffix(".new.npz")
-        names = {name: getattr(self.rows, name) for name in NAMED.values()}
-        np.savez(new, **names, **arrays)
-        new.replace(file)
+        tables = {f"table_{n}": table for n, table in enumerate(self.tables)}
+        files.save(file, {name: getattr(self.rows, name) for name in NAMED.values()} | tables)
 
     @classmethod
     def load(cls, file: Path) -> "Moment":
-        """OSError where there is none, ValueError or KeyError where it is something else."""
+        """OSError where there is none, ValueError where it is something else."""
         import numpy as np  # noqa: PLC0415
 
         none = np.zeros(0, dtype=np.int64)
-        with np.load(file, allow_pickle=False) as found:
-            tables = tuple(found[f"table_{number}"] for number in range(len(_SCOPES)))
-            names = {name: found[name] for name in NAMED.values()}
+        with files.opened(file) as found:
+            names = {name: files.named(found[name]) for name in NAMED.values()}
             rows = Rows(**dict.fromkeys(COLUMNS, none), **names)
+            tables = tuple(found[f"table_{number}"] for number in range(len(_SCOPES)))
+            for table, keys in zip(tables, numbers(rows), strict=True):
+                if table.shape != (keys + 1, len(_COUNTED)) or table.dtype.kind != "f":
+                    raise ValueError("no table of a queue")
         return cls(rows, (), tables)

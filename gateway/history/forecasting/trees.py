@@ -42,6 +42,28 @@ class Trees:
     children: "Numbers"
     value: "Numbers"
 
+    def check(self, *, features: int) -> None:
+        """ValueError where a walk could leave the nodes, go on for ever or end at no number. The
+        children of a node stand behind it, as LightGBM numbers them."""
+        import numpy as np  # noqa: PLC0415
+
+        own = np.arange(len(self.value))
+        whole = (self.roots, self.feature, self.children)
+        shapes = (self.feature.shape, self.threshold.shape, self.value.shape)
+        if not (
+            all(one.dtype.kind == "i" for one in whole)
+            and all(one.dtype.kind == "f" for one in (self.threshold, self.value))
+            and all(shape == own.shape for shape in shapes)
+            and self.children.shape == (len(own), 2)
+            and self.roots.ndim == 1
+            and len(self.roots)
+            and ((self.roots >= 0) & (self.roots < len(own))).all()
+            and ((self.feature >= 0) & (self.feature < features)).all()
+            and ((self.children >= own[:, None]) & (self.children < len(own))).all()
+            and np.isfinite(self.value).all()
+        ):
+            raise ValueError("no trees")
+
     def predict(self, features: "Numbers") -> "Numbers":
         """The sum of the leaves, for each row."""
         import numpy as np  # noqa: PLC0415

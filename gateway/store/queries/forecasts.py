@@ -47,12 +47,13 @@ class KeptRow:
 
 @dataclass(frozen=True, slots=True)
 class Likes:
-    """Of the newest forecasts like one: how many are judged, and started by what was named."""
+    """Of the newest forecasts like one: how many are judged, and started by what was named.
+    `others`: people besides the reader."""
 
     counted: int
     by_p50: int
     by_p90: int
-    people: int
+    others: int
 
 
 def newest(session: Session, job_id: int) -> dict[ForecastSource, Newest]:
@@ -141,6 +142,7 @@ def likes(
     session: Session,
     source: ForecastSource,
     *,
+    user: str,
     partition: str,
     gpus: tuple[int, int | None],
     since: datetime,
@@ -171,7 +173,7 @@ def likes(
             func.count(),
             func.sum(case((started <= judged.c.p50_at, 1), else_=0)),
             func.sum(case((started <= judged.c.by_at, 1), else_=0)),
-            func.count(_JOB.c.user.distinct()),
+            func.count(func.nullif(_JOB.c.user, user).distinct()),
         ).select_from(judged.join(_JOB, _JOB.c.id == judged.c.job_id))
     ).one()
     return Likes(*(int(number or 0) for number in row))
