@@ -41,6 +41,7 @@ class Settings:
     service_login: str  # as whom jobs of the portal itself run; empty: as nobody
     environment_check_days: float  # 0: only when somebody presses the button
     node_kit: str  # a path on the nodes, empty where they have none
+    snapshot_area: str  # a folder that all nodes see, empty: in people's homes
     node_local: str  # a folder on each node's own disk; empty: TMPDIR there, else /tmp
     dataset_verify_days: float  # 0: only when somebody presses the button
     smoke_partition: str
@@ -51,6 +52,7 @@ class Settings:
     gate: str
     policy_second_approval: bool
     contribution_hour: int  # of the site's zone
+    app_extension_hours: float  # a running application may get so many more than it asked for
     waits_k: int  # fewer people than these are not told of by themselves
 
 
@@ -111,6 +113,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         service_login=reader.text("service_login", ""),
         environment_check_days=reader.number("environment_check_days", 30.0, low=0, high=3660),
         node_kit=reader.node_path("node_kit", NODE_KIT),
+        snapshot_area=reader.node_path("snapshot_area", ""),
         node_local=reader.node_path("node_local", ""),
         dataset_verify_days=reader.number("dataset_verify_days", 30.0, low=0, high=3660),
         smoke_partition=reader.text("smoke_partition", "debug"),
@@ -121,6 +124,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         gate=reader.choice("gate", "enforce", GATE_MODES),
         policy_second_approval=reader.flag("policy_second_approval", default=False),
         contribution_hour=int(reader.number("contribution_hour", 3, low=0, high=23)),
+        app_extension_hours=reader.number("app_extension_hours", 24.0, low=0, high=10_000),
         waits_k=int(reader.number("waits_k", 3, low=1, high=100)),
     )
     reader.finish()

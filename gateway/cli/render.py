@@ -47,7 +47,10 @@ def render(template: str, pairs: tuple[str, ...], environment: str, output: Path
         folder=str(Path.cwd()),
         environment=environment,
         catalogue=Catalogue.load(
-            found.template_folders, kit=found.node_kit, local=found.node_local
+            found.template_folders,
+            kit=found.node_kit,
+            local=found.node_local,
+            area=found.snapshot_area,
         ),
         environments=load_environments(found.environments_file),
     )

@@ -38,6 +38,7 @@ class Environment:
     facts: Facts = NO_FACTS
     group: str = ""
     published: bool = False
+    drops: tuple[str, ...] = ()  # of a snapshot: others of this person that may go
 
 
 NONE = Environment("none", Text("None", "不使用"), EnvironmentKind.NONE)

@@ -22,6 +22,8 @@ CONTEXT = frozenset(
         "app_start",
         "manifests",
         "node_local",
+        "snapshot_area",
+        "base",
     }
 )
 RESERVED = CONTEXT | {

@@ -24,6 +24,7 @@ from gateway.core.environments import (
 )
 from gateway.core.manifest import Field, FieldKind
 from gateway.errors import BadConfiguration
+from gateway.services.snapshots import as_environments
 from gateway.store import environments as store
 from gateway.store.uow import Begin
 
@@ -44,7 +45,7 @@ __all__ = [
 
 # More of what a person may choose: snapshots of their own, and those that were shared.
 Source = Callable[[Viewer, "Session", Sequence[Environment]], Iterable[Environment]]
-SOURCES: tuple[Source, ...] = ()
+SOURCES: tuple[Source, ...] = (as_environments,)
 
 
 def offered(
@@ -175,26 +176,29 @@ def _image(environment: Environment) -> tuple[str, ...]:
 
 
 def _snapshot(environment: Environment) -> tuple[str, ...]:
-    """Restored on every node of the job, to the same path on each; it needs the node kit."""
-    document = shlex.quote(environment.path)
+    """Restored on every node of the job, to the same path on each; it needs the node kit. A
+    template that sets OVERLAY has its own copy made by overlay.sh.j2."""
+    document, drops = shlex.quote(environment.path), shlex.quote(" ".join(environment.drops))
     return (
         "[ -n \"$SLUICE_KIT\" ] || { echo 'a snapshot needs the node kit' >&2; exit 78; }",
         "restore_snapshot() {",
-        '  PYTHONPATH="$SLUICE_KIT" "$SLUICE_PYTHON" -m sluice_train.env restore "$@"',
+        '  PYTHONPATH="$SLUICE_KIT" "$SLUICE_PYTHON" -m sluice_train.env restore "$@" \\',
+        '    --document "$SLUICE_SNAPSHOT_DOCUMENT"',
         "}",
         "export -f restore_snapshot",
         f"export SLUICE_SNAPSHOT_DOCUMENT={document}",
-        'if [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ]; then',
-        "  # shellcheck disable=SC2016",
-        '  SNAPSHOT=$(srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\',
-        "    bash -c 'restore_snapshot --shared --document \"$SLUICE_SNAPSHOT_DOCUMENT\"') ||",
-        "    exit 78",
-        '  read -r SNAPSHOT <<<"$SNAPSHOT"',
-        "else",
-        '  SNAPSHOT=$(restore_snapshot --document "$SLUICE_SNAPSHOT_DOCUMENT") || exit 78',
+        f"export SLUICE_SNAPSHOT_DROP={drops}",
+        'if [ -z "${OVERLAY:-}" ]; then',
+        '  if [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ]; then',
+        '    SNAPSHOT=$(srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\',
+        "      bash -c 'restore_snapshot --shared') || exit 78",
+        '    read -r SNAPSHOT <<<"$SNAPSHOT"',
+        "  else",
+        "    SNAPSHOT=$(restore_snapshot) || exit 78",
+        "  fi",
+        "  set +u",
+        "  # shellcheck disable=SC1091",
+        '  . "$SNAPSHOT/bin/activate"',
+        "  set -u",
         "fi",
-        "set +u",
-        "# shellcheck disable=SC1091",
-        '. "$SNAPSHOT/bin/activate"',
-        "set -u",
     )

@@ -41,6 +41,7 @@ class Template:
     program: Program = field(repr=False, compare=False)
     kit: str = NODE_KIT
     local: str = ""  # a folder on the nodes' own disks
+    area: str = ""  # where snapshots are kept; empty: at home
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ def render(
         kit=template.kit,
         manifests=manifests,
         node_local=template.local,
+        snapshot_area=template.area,
+        base=environment.name if environment else "",
         app_options=node_options(app) if app else (),
         app_start=app.start if app else (),
     )
@@ -64,21 +66,22 @@ def render(
 class Catalogue:
     """All templates of the folders; a later folder's template hides an earlier one of its name."""
 
-    def __init__(self, folders: tuple[Path, ...], kit: str, local: str) -> None:
+    def __init__(self, folders: tuple[Path, ...], kit: str, local: str, area: str) -> None:
         self._folders = folders
         self._kit = kit
         self._local = local
+        self._area = area
         self._seen: tuple[tuple[str, int, int], ...] | None = None
         self._templates: dict[str, Template] = {}
         self._problems: tuple[Problem, ...] = ()
 
     @classmethod
     def load(
-        cls, folders: tuple[Path, ...], *, kit: str = NODE_KIT, local: str = ""
+        cls, folders: tuple[Path, ...], *, kit: str = NODE_KIT, local: str = "", area: str = ""
     ) -> "Catalogue":
         """`kit` is the folder of the node tools on the nodes, `local` one on their own disks;
-        empty: what TMPDIR says there."""
-        catalogue = cls(folders, kit, local)
+        empty: what TMPDIR says there; `area` is where snapshots are kept, empty: at home."""
+        catalogue = cls(folders, kit, local, area)
         catalogue._refresh()
         return catalogue
 
@@ -111,7 +114,9 @@ class Catalogue:
             template, found = read_template(folder, shared)
             problems += found
             if template is not None:
-                templates[template.name] = replace(template, kit=self._kit, local=self._local)
+                templates[template.name] = replace(
+                    template, kit=self._kit, local=self._local, area=self._area
+                )
         self._templates, self._problems, self._seen = templates, tuple(problems), seen
 
 

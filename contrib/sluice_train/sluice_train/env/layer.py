@@ -1,8 +1,8 @@
 """A layer: a squashfs image of entries, written and unpacked.
 
-The entries go to mksquashfs as a tar stream, so nothing is copied aside, a name may be any bytes, and
-each file is read once. The same entries make the same image: sorted, one time for all, owned by
-nobody in particular.
+The entries go to mksquashfs as a tar stream, so nothing is copied aside, a name may be any bytes,
+and each file is read once. The same entries make the same image: sorted, one time for all, owned
+by nobody in particular.
 """
 
 from __future__ import annotations

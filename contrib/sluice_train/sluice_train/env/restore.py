@@ -224,5 +224,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--document", type=Path, required=True)
     parser.add_argument("--shared", action="store_true", help="it must outlast this process")
     given = parser.parse_args(argv[1:])
+    store.Store.of_environment(os.environ).drop_asked(os.environ)
     print(restore(given.document, os.environ, shared=given.shared))
     return 0
