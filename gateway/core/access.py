@@ -26,6 +26,7 @@ class Permission(StrEnum):
     SEE_POLICY = "see_policy"
     MANAGE_POLICY = "manage_policy"
     MANAGE_ENVIRONMENTS = "manage_environments"
+    MANAGE_DATASETS = "manage_datasets"
 
 
 _RESEARCHER = frozenset({Permission.USE_PORTAL, Permission.SUBMIT_JOB})

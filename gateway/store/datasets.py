@@ -85,7 +85,7 @@ def may_use(viewer: Viewer) -> ColumnElement[bool]:
 
 def may_see(viewer: Viewer) -> ColumnElement[bool]:
     """The same, and what is listed; who manages the catalogue sees all of it."""
-    if viewer.may(Permission.SEE_ALL_JOBS):
+    if viewer.may(Permission.MANAGE_DATASETS):
         return _D.id.is_not(None)
     return or_(may_use(viewer), _D.visibility == "listed")
 
