@@ -100,8 +100,8 @@ def no_forecast(why: NoForecast, partition: str) -> str:
             )
         case NoForecast.TOO_THIN:
             return gettext(
-                "No forecast: too few jobs have started in %(part)s, or too few of this QoS there, "
-                "in the last 30 days to say.",
+                "No forecast: too few jobs have started in %(part)s, or too few of this QoS or"
+                " type of card there, in the last 30 days to say.",
                 part=partition,
             )
         case NoForecast.NEVER:
