@@ -18,6 +18,7 @@ ERROR_TEXTS = {
         " send it again."
     ),
     "bad_request": _l("The portal could not read the request."),
+    "unreadable_address": _l("No file is made of what cannot be read. %(what)s"),
     "method_not_allowed": _l("That address does not take this kind of request."),
     "too_large": _l("That is more than the portal takes at once."),
     "invalid_ask": _l("Some fields need another value."),

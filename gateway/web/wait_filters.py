@@ -18,6 +18,7 @@ from gateway.core.wait_figures import (
     Question,
     Wait,
 )
+from gateway.errors import Refused
 from gateway.web.show import plain
 from gateway.web.texts import Lazy, gettext
 from gateway.web.texts import lazy_gettext as _l
@@ -45,6 +46,14 @@ FILTERS: dict[Dimension, tuple[str, ...] | None] = {
     Dimension.SOURCE: None,
     Dimension.CLUSTER: None,
 }
+
+
+class UnreadableAddress(Refused):
+    """`what` are sentences about what cannot be read."""
+
+    status = 400
+
+
 Also = Mapping[str, tuple[Lazy, Collection[str]]]  # a name's word and its values
 _CARRIED = ("period", "wait")  # stand beside the form, not in it
 _FIRST = 4  # of the form; the rest is folded
@@ -96,6 +105,13 @@ def read(
             problems.append(_unread(str(word), text))
     question = Question(now=now, since=since, until=until, only=only, wait=wait, zone=zone.key)
     return Asked(question, period, tuple(pairs), tuple(problems))
+
+
+def whole(asked: Asked) -> Asked:
+    """For a file, which shows no note beside its figures. Raises UnreadableAddress."""
+    if asked.problems:
+        raise UnreadableAddress("unreadable_address", what=" ".join(asked.problems))
+    return asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +245,7 @@ def _is_good(
 
 def _unread(word: str, text: str) -> str:
     shown = plain(text[:60])
-    return gettext(
-        "%(filter)s: “%(value)s” is not known and was left out.", filter=word, value=shown
-    )
+    return gettext("%(filter)s: “%(value)s” is not known.", filter=word, value=shown)
 
 
 def _wait(args: Mapping[str, str], pairs: list[tuple[str, str]], problems: list[str]) -> Wait:
@@ -258,7 +272,7 @@ def _period(
     first = _day(args.get("from", ""), gettext("From"), zone, problems)
     last = _day(args.get("to", ""), gettext("To"), zone, problems, after=1)
     if first and last and first >= last:
-        problems.append(gettext("The period ends before it begins, and was left out."))
+        problems.append(gettext("The period ends before it begins."))
         first = last = None
     if first or last:
         pairs += [(name, args[name].strip()) for name, at in (("from", first), ("to", last)) if at]

@@ -95,7 +95,43 @@ def test_what_cannot_be_read_is_left_out_and_said(query: str, site: Site) -> Non
 )
 def test_what_else_a_page_cannot_read_is_said_too(path: str, site: Site) -> None:
     page = site.signed_in().get(f"/waits/{path}").text
-    assert f"“{path.partition('=')[2]}” is not known and was left out." in page
+    assert f"“{path.partition('=')[2]}” is not known. What cannot be read was left out." in page
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "overview.csv?period=moon",
+        "by/group.csv?gpu_class=moon",
+        "by/group.csv?sort=moon",
+        "distribution.csv?from=moon",
+        "curves.csv?wait=moon",
+        "over-time.csv?step=moon",
+        "week.csv?state=moon",
+        "causes/causes.csv?by=moon",
+        "usage/use.csv?by=moon",
+        "usage/use.csv?and=moon",
+        "usage/cards.csv?period=moon",
+        "forecast/scores.csv?moment=moon",
+    ],
+)
+def test_no_file_is_made_of_what_cannot_be_read(path: str, site: Site) -> None:
+    browser = site.signed_in()
+    answer = browser.get(f"/waits/{path}")
+    assert answer.status_code == 400
+    assert "No file is made of what cannot be read." in answer.text
+    assert "“moon” is not known." in answer.text
+    assert browser.get(f"/waits/{path.partition('?')[0]}").mimetype == "text/csv"
+
+
+def test_an_empty_site_is_not_told_of_filters(site: Site) -> None:
+    browser = site.signed_in()
+    for path in ("", "/over-time", "/week", "/distribution", "/causes", "/usage"):
+        page = browser.get(f"/waits{path}").text
+        assert "in this period" in page
+        assert "with these filters" not in page
+        assert "yet" in browser.get(f"/waits{path}?period=all").text
+        assert "with these filters" in browser.get(f"/waits{path}?partition=a100").text
 
 
 def test_a_chip_takes_one_value_away_and_leaves_the_rest() -> None:

@@ -149,7 +149,7 @@ def test_with_submit_the_deferral_counts_as_wait(past: Past, site: Site, boss: B
 def test_without_a_job_each_page_says_so(page: str, site: Site) -> None:
     answer = site.signed_in().get(f"/waits{page}")
     assert answer.status_code == 200
-    assert "No job with these filters was submitted in this period" in answer.text
+    assert "No job was submitted in this period" in answer.text
     assert "history yet" in answer.text
 
 

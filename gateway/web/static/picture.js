@@ -18,6 +18,8 @@
       to[place].removeAttribute("class");
     });
     copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    // Words of an axis stand to the left of the drawing, in its margin.
+    copy.setAttribute("viewBox", `${-box.left} 0 ${box.width} ${box.height}`);
     copy.setAttribute("width", box.width);
     copy.setAttribute("height", box.height);
     return copy;
@@ -32,7 +34,9 @@
 
   const draw = (figure) => {
     const svg = figure.querySelector("svg[role=img]");
-    const box = svg.getBoundingClientRect();
+    const { width, height } = svg.getBoundingClientRect();
+    const left = Number.parseFloat(getComputedStyle(svg).marginLeft) || 0;
+    const box = { left, width: width + left, height };
     const text = new XMLSerializer().serializeToString(styled(svg, box));
     const image = new Image();
     image.addEventListener("load", () => {

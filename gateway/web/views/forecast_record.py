@@ -63,6 +63,7 @@ def csv(part: str) -> ResponseReturnValue:
     if part not in recordview.PARTS:
         raise NotFound(part)
     typed, moment = _typed()
+    wait_filters.whole(typed)
     name = {"Content-Disposition": f'attachment; filename="forecast-{part}.csv"'}
     lines = recordview.csv(part, _record(typed, moment))
     return Response(lines, mimetype="text/csv", headers=name)

@@ -1,7 +1,7 @@
 """Use: hours and charges, time limits against run time, failures, how busy cards were, and who
 waits for limits."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ from gateway.services import usage_history
 from gateway.services.usage_history import PastUse, credit_seen, seen_use
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
-from gateway.web.texts import gettext
+from gateway.web.texts import Lazy, gettext
 from gateway.web.texts import lazy_gettext as _l
 from gateway.web.usage_tables import BY_WORDS
 from gateway.web.views import usagecards, waits_frame
@@ -28,6 +28,10 @@ from gateway.web.wait_filters import Asked, Choice
 bp = Blueprint("usage", __name__, url_prefix="/waits/usage")
 
 _MOST_ADVICE = 5  # the rest is folded
+_ALSO: dict[str, tuple[Lazy, Collection[str]]] = {
+    "by": (_l("By what"), list(By)),
+    "and": (_l("and also by"), parts.CROSSED),
+}
 _PAGES = (
     ("usage.index", _l("Hours and charges")),
     ("usage.limits", _l("Time limits")),
@@ -41,9 +45,7 @@ _PAGES = (
 @requires(Permission.USE_PORTAL)
 def index() -> ResponseReturnValue:
     """Hours and charges by one thing, or by two."""
-    asked = waits_frame.asked(
-        by=(_l("By what"), list(By)), **{"and": (_l("and also by"), parts.CROSSED)}
-    )
+    asked = waits_frame.asked(**_ALSO)
     by, other = _by()
     with _past() as past:
         part, total = parts.use_and_total(past, asked.question, (by,))
@@ -134,7 +136,7 @@ def _nobody_looked(asked: Asked) -> bool:
 @requires(Permission.USE_PORTAL)
 def csv(part: str) -> ResponseReturnValue:
     """All rows of a part, with exact figures."""
-    asked = waits_frame.asked()
+    asked = waits_frame.asked_of_file(**_ALSO)
     with _past() as past:
         lines = _csv(part, past, asked)
     return waits_frame.csv_answer(lines, f"usage-{part}.csv")

@@ -13,12 +13,13 @@ from gateway.web.views import waitcauses, waits_frame
 from gateway.web.wait_texts import DIMENSION_WORDS
 
 bp = Blueprint("wait_causes", __name__, url_prefix="/waits/causes")
+_BY = (_l("By what"), waitcauses.BY)
 
 
 @bp.get("")
 @requires(Permission.USE_PORTAL)
 def index() -> ResponseReturnValue:
-    asked, along = waits_frame.asked(by=(_l("By what"), waitcauses.BY)), _along()
+    asked, along = waits_frame.asked(by=_BY), _along()
     keep = {"by": along.value} if along is not waitcauses.BY[0] else {}
     with waits_frame.seen() as past:
         whole, found = past.causes(asked.question), past.causes_by(asked.question, along)
@@ -36,7 +37,7 @@ def index() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def index_csv() -> ResponseReturnValue:
     """All rows that may be seen."""
-    asked, along = waits_frame.asked(), _along()
+    asked, along = waits_frame.asked_of_file(by=_BY), _along()
     with waits_frame.seen() as past:
         found = past.causes_by(asked.question, along)
     name = f"wait-causes-by-{along.value}.csv"

@@ -19,6 +19,8 @@ bp = Blueprint("waits", __name__, url_prefix="/waits")
 
 BY = tuple(one for one in DIMENSION_WORDS if one not in {Dimension.SOURCE, Dimension.CLUSTER})
 _FIRST = Dimension.GPU_CLASS
+_SORT = (_l("Order"), waitrows.ORDERS)
+_STEP = (_l("How wide a step is"), [one.value for one in Step])
 
 
 @bp.get("")
@@ -38,7 +40,7 @@ def index() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def index_csv() -> ResponseReturnValue:
     """The period and the one before it."""
-    asked = waits_frame.asked()
+    asked = waits_frame.asked_of_file()
     with waits_frame.seen() as past:
         seen = past.overview(asked.question, Dimension.GPU_CLASS)
     return waits_frame.csv_answer(waitsums.csv(seen), "waits.csv")
@@ -49,7 +51,7 @@ def index_csv() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def by(dimension: str = _FIRST.value) -> ResponseReturnValue:
     """Everything by one dimension, in the order of any column."""
-    asked = waits_frame.asked(sort=(_l("Order"), waitrows.ORDERS))
+    asked = waits_frame.asked(sort=_SORT)
     along = dimension_named(dimension)
     order = waitrows.order(request.args)
     with waits_frame.seen() as past:
@@ -67,7 +69,7 @@ def by(dimension: str = _FIRST.value) -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def by_csv(dimension: str) -> ResponseReturnValue:
     """All rows that may be seen."""
-    asked, along = waits_frame.asked(), dimension_named(dimension)
+    asked, along = waits_frame.asked_of_file(sort=_SORT), dimension_named(dimension)
     with waits_frame.seen() as past:
         found = past.by(asked.question, along, brief=True)
     rows = waitrows.sorted_rows(found.rows, waitrows.order(request.args))
@@ -90,7 +92,7 @@ def distribution() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def distribution_csv() -> ResponseReturnValue:
     """The bars of the histograms."""
-    asked = waits_frame.asked()
+    asked = waits_frame.asked_of_file()
     with waits_frame.seen() as past:
         found = past.distribution(asked.question)
     return waits_frame.csv_answer(waitdistribution.bars_csv(found), "waits-distribution.csv")
@@ -100,7 +102,7 @@ def distribution_csv() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def curves_csv() -> ResponseReturnValue:
     """The points of the curves."""
-    asked = waits_frame.asked()
+    asked = waits_frame.asked_of_file()
     with waits_frame.seen() as past:
         found, left = past.distribution(asked.question), past.survival(asked.question)
     return waits_frame.csv_answer(waitdistribution.curves_csv(found, left), "waits-curves.csv")
@@ -110,7 +112,7 @@ def curves_csv() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def over_time() -> ResponseReturnValue:
     """Percentiles by hour, day, week or month of the submit."""
-    asked = waits_frame.asked(step=(_l("How wide a step is"), [one.value for one in Step]))
+    asked = waits_frame.asked(step=_STEP)
     step = waittime.step(request.args.get("step", ""), asked.question)
     with waits_frame.seen() as past:
         drawn = waittime.newest(past, asked.question, step)
@@ -124,7 +126,7 @@ def over_time() -> ResponseReturnValue:
 @bp.get("/over-time.csv")
 @requires(Permission.USE_PORTAL)
 def over_time_csv() -> ResponseReturnValue:
-    asked = waits_frame.asked()
+    asked = waits_frame.asked_of_file(step=_STEP)
     step = waittime.step(request.args.get("step", ""), asked.question)
     with waits_frame.seen() as past:
         found = past.over_time(asked.question, step)
@@ -146,7 +148,7 @@ def week() -> ResponseReturnValue:
 @bp.get("/week.csv")
 @requires(Permission.USE_PORTAL)
 def week_csv() -> ResponseReturnValue:
-    asked = waits_frame.asked()
+    asked = waits_frame.asked_of_file()
     with waits_frame.seen() as past:
         found = past.heat(asked.question)
     return waits_frame.csv_answer(waittime.week_csv(found), "waits-week.csv")

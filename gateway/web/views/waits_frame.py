@@ -56,6 +56,11 @@ def asked(**also: tuple[Lazy, Collection[str]]) -> Asked:
     return wait_filters.read(request.args, now=have.clock(), zone=zone, also=also)
 
 
+def asked_of_file(**also: tuple[Lazy, Collection[str]]) -> Asked:
+    """The same for a CSV. Raises UnreadableAddress."""
+    return wait_filters.whole(asked(**also))
+
+
 def tabs(asked: Asked | None = None) -> tuple[Tab, ...]:
     """Filters go along to the pages that know them."""
     query: dict[str, Any] = {**asked.query} if asked else {}

@@ -139,14 +139,16 @@ def week(frame: Frame, found: Shown[HeatCell]) -> WeekView:
     cells = {cell.hour: cell for cell in found.rows}
     known = [cell.median_s for cell in cells.values() if cell.median_s is not None]
     label = gettext("Median wait by hour of the week of the submit (%(zone)s)", zone=frame.zone)
-    longest = max(known, default=0.0)
+    scale = _Scale.of(known)
     days = tuple(
-        Day(str(word), tuple(_cell(cells.get(day * 24 + h), h, longest) for h in range(24)))
+        Day(str(word), tuple(_cell(cells.get(day * 24 + h), h, scale) for h in range(24)))
         for day, word in enumerate(_DAYS)
     )
     return WeekView(
         heat=Heat(label, days) if known else None,
-        scale=gettext("The strongest colour is %(time)s, on a log scale.", time=duration(longest))
+        scale=gettext(
+            "The strongest colour is %(time)s, on a log scale.", time=duration(max(known))
+        )
         if known
         else "",
         table=_week_table(label, sorted(cells.values(), key=lambda cell: cell.hour)),
@@ -191,14 +193,30 @@ def _series_table(
     return WaitTable(caption, heads, rows)
 
 
-def _cell(cell: HeatCell | None, hour: int, longest: float) -> Cell:
+@dataclass(frozen=True, slots=True)
+class _Scale:
     """Levels are even on a log axis, as waits are: an hour against a day, not against a minute."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> "_Scale":
+        """From the shortest to the longest; where all are much alike, no colour says otherwise."""
+        logs = [wait_charts.log_seconds(one) for one in seconds]
+        high = max(logs, default=0.0)
+        return cls(min(min(logs, default=0.0), high - 1), high)
+
+    def level(self, seconds: float) -> int:
+        share = (wait_charts.log_seconds(seconds) - self.low) / (self.high - self.low)
+        return 1 + min(_LEVELS - 1, int(share * _LEVELS))
+
+
+def _cell(cell: HeatCell | None, hour: int, scale: _Scale) -> Cell:
     if cell is None:
         return Cell(hour, 0, "·", gettext("hidden: too few people"))
     if cell.median_s is None:
         return Cell(hour, 0, "", gettext("no job"))
-    share = wait_charts.log_seconds(cell.median_s) / (wait_charts.log_seconds(longest) or 1)
-    level = 1 + min(_LEVELS - 1, int(share * _LEVELS))
     jobs = wait_words.jobs_words(cell.jobs)
     title = gettext(
         "%(hour)s:00: median %(median)s, p90 %(p90)s, %(jobs)s",
@@ -207,7 +225,7 @@ def _cell(cell: HeatCell | None, hour: int, longest: float) -> Cell:
         p90=duration(cell.p90_s),
         jobs=jobs,
     )
-    return Cell(hour, level, _tiny(cell.median_s), title)
+    return Cell(hour, scale.level(cell.median_s), _tiny(cell.median_s), title)
 
 
 def _tiny(seconds: float) -> str:
