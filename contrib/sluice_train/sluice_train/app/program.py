@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PATIENCE_SECONDS = 20.0  # between TERM and KILL; Slurm leaves 30 s
+LAST_WORDS_SECONDS = 0.5
 TAIL_BYTES = 3_000
 LINES_SHOWN = 20
 _PR_SET_CHILD_SUBREAPER = 36
@@ -25,26 +26,38 @@ _CHUNK = 65_536
 class Program:
     """One start of the program. Its output goes to ours, and its end is kept."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, output: int) -> None:
         self._process = process
+        self._output = output
         self._tail: deque[bytes] = deque(maxlen=16)
-        self._output = asyncio.ensure_future(self._listen())
+        self._is_silent = asyncio.Event()
+        os.set_blocking(output, False)
+        asyncio.get_running_loop().add_reader(output, self._listen)
 
     @classmethod
     async def start(
         cls, words: Sequence[str], *, folder: Path, environment: Mapping[str, str]
     ) -> Program:
         """In a session of its own. OSError: it cannot be started."""
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            cwd=folder,
-            env=dict(environment),
-            start_new_session=True,
-        )
-        return cls(process)
+        # A pipe of our own: asyncio would take the program for alive as long as any child of it
+        # holds the pipe open.
+        output, end = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=end,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=folder,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(output)
+            raise
+        finally:
+            os.close(end)
+        return cls(process, output)
 
     @property
     def code(self) -> int | None:
@@ -61,8 +74,8 @@ class Program:
     async def wait(self) -> int:
         """Its exit code, once it has ended and its last words are read."""
         await self._process.wait()
-        # What it left behind may hold the pipe open.
-        await asyncio.wait({self._output}, timeout=0.5)
+        with suppress(asyncio.TimeoutError):  # what it left behind may still speak
+            await asyncio.wait_for(self._is_silent.wait(), LAST_WORDS_SECONDS)
         return self.code or 0
 
     async def end(self, patience: float = PATIENCE_SECONDS) -> None:
@@ -75,15 +88,26 @@ class Program:
         kill_descendants()
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._process.wait(), 2)
-        self._output.cancel()
+        self._hang_up()
 
-    async def _listen(self) -> None:
-        stream = self._process.stdout
-        while stream and (chunk := await stream.read(_CHUNK)):
-            self._tail.append(chunk[-TAIL_BYTES:])
-            with suppress(OSError):  # a full disk must not stop the program
-                sys.stdout.buffer.write(chunk)
-                sys.stdout.buffer.flush()
+    def _listen(self) -> None:
+        try:
+            chunk = os.read(self._output, _CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._hang_up()
+            return
+        self._tail.append(chunk[-TAIL_BYTES:])
+        with suppress(OSError):  # a full disk must not stop the program
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+
+    def _hang_up(self) -> None:
+        if not self._is_silent.is_set():
+            self._is_silent.set()
+            asyncio.get_running_loop().remove_reader(self._output)
+            os.close(self._output)
 
 
 def adopt_orphans() -> None:
