@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from broker_fixture import ClusterSite, own_broker
 
+from gateway.core.tres import parse_tres, single_gpu_type
 from gateway.errors import BrokerRefused
+from gateway.services.ingest_new import asked_gpu_type
 from gateway.testing.contract_steps import ENDED
 from gateway.testing.contracts import Cast, Steps, refused, request, state_of, wide
 
@@ -231,3 +233,23 @@ def test_one_submit_is_one_line_before_and_one_after(cluster_site, broker, broke
     assert f'"job_id": {job.job_id}' in mine[1]
     assert state_of(broker, job.job_id) != "GONE"
     STEPS.cancel(cluster_site, job)
+
+
+@pytest.mark.parametrize("asked", [None, "a100"])
+def test_what_was_given_is_never_said_to_be_asked_for(cluster_site, broker, asked):
+    """While it runs, after its end and in accounting: forecasts learn from it."""
+    script = "#!/bin/sh\nsleep 15\n"
+    job = broker.submit(request(CAST, gpus_per_node=1, gpu_type=asked, script=script))
+
+    def seen():
+        (one,) = [one for one in broker.queue().jobs if one.job_id == job.job_id]
+        return one.gpu_type, one.req_gpu_type
+
+    STEPS.wait_for(cluster_site, job, "RUNNING")
+    assert seen() == ("a100", asked)
+    STEPS.wait_for(cluster_site, job, "COMPLETED")
+    assert seen() == ("a100", asked)
+    cluster_site.until(lambda: STEPS.runs_of(cluster_site, job), 20)
+    (run,) = STEPS.runs_of(cluster_site, job)
+    assert single_gpu_type(parse_tres(run.alloc_tres)) == "a100"
+    assert asked_gpu_type(run.req_tres) == asked
