@@ -18,7 +18,7 @@ from gateway.core.wait_figures import UNKNOWN, Dimension, Question, Wait
 from gateway.core.wait_shapes import LOG_BOUNDS, Step
 from gateway.history import blocks
 from gateway.history.stats import causes, columns, series, waits
-from gateway.history.stats.chosen import TIMES
+from gateway.history.stats.time_keys import TIMES
 
 ZONES = ("Europe/Berlin", "Asia/Shanghai", "America/St_Johns")
 # Both nights on which the clock of Berlin was changed lie in it.

@@ -9,8 +9,9 @@ import pytest
 from gateway.core.wait_figures import Dimension
 from gateway.core.wait_shapes import Step
 from gateway.history.stats import clock
-from gateway.history.stats.chosen import Rows, TimeKeys
+from gateway.history.stats.chosen import Rows
 from gateway.history.stats.columns import Part
+from gateway.history.stats.time_keys import TimeKeys
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from gateway.core.wait_causes import Cause
 from gateway.core.wait_figures import Dimension, Question
 from gateway.core.wait_shapes import CausesRow
 from gateway.history.stats import chosen
-from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
-from gateway.history.stats.columns import WAITING, Part
+from gateway.history.stats.chosen import Keys, Rows, entries
+from gateway.history.stats.columns import WAITING, Part, between
 from gateway.history.stats.people import People
-from gateway.history.stats.select import between
 from gateway.history.stats.threads import each
+from gateway.history.stats.time_keys import TimeKeys
 from gateway.history.stats.waits import keys_of
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def _sums(
         if f"cause_{cause}" not in found.part.rows:
             continue
         values = found.column(f"cause_{cause}")
-        summed = values if n is None else found.sums(values)
-        seconds[:, place] = np.bincount(key, summed, minlength=size + 1)[:size]
+        seconds[:, place] = np.bincount(key, found.sums(values, n), minlength=size + 1)[:size]
     _add_since_seen(found, keys, question, seconds)
     return jobs, seconds
 

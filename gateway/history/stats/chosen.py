@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,23 +13,15 @@ from gateway.core.wait_figures import (
     Dimension,
     Question,
 )
-from gateway.core.wait_shapes import Step
-from gateway.history.stats import clock
 from gateway.history.stats.columns import TEXTS, Part
+from gateway.history.stats.pieces import Order
+from gateway.history.stats.time_keys import TIMES, TimeKeys
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
-    # By cell or by row: key, cell, and how many rows (None: one).
-    Entries = tuple[Numbers, Numbers, Numbers | None]
+    # Key and cell of rows side by side, and how many they are.
+    Entries = tuple[Numbers, Numbers, Numbers]
 
-# Which time of a row, and in which steps.
-TIMES = {
-    Dimension.HOUR_OF_WEEK: ("submit", None),
-    Dimension.SUBMIT_DAY: ("submit", Step.DAY),
-    Dimension.START_DAY: ("start", Step.DAY),
-    Dimension.END_DAY: ("end", Step.DAY),
-    Dimension.SUBMIT_MONTH: ("submit", Step.MONTH),
-}
 _ORDERED = (Dimension.GPU_CLASS, Dimension.GPUS, Dimension.LIMIT_CLASS)
 _CLASSES = [name for name, _, _ in GPU_CLASSES] + [UNKNOWN]
 _LIMITS = [name for name, _ in LIMIT_CLASSES] + [UNKNOWN]
@@ -84,20 +74,32 @@ class Rows:
         """What all cells of the part have, a number a row."""
         return np.repeat(of_cells[self.cells], self.counts)
 
-    def summed(self, measure: Measure, values: "Numbers | None" = None) -> "Numbers":
-        """The sum of a measure, of each of `cells`. `values`: the measure of these rows."""
-        part = self.part
-        if not np.array_equal(self.counts, part.cells["rows"][self.cells]):
-            return self.sums(measure.of(self) if values is None else values)
+    @property
+    def are_whole(self) -> bool:
+        """Whether all rows of each cell are here."""
+        return np.array_equal(self.counts, self.part.cells["rows"][self.cells])
+
+    def order(self, measure: Measure) -> Order | None:
+        """How the measure is spread in the cells; None: of these rows nobody knows."""
+        return self.part.orders.get(measure.name) if self.are_whole else None
+
+    def summed(self, measure: Measure) -> "Numbers":
+        """The sum of a measure, of each of `cells`."""
+        if not self.are_whole:
+            return self.sums(measure.of(self))
+        part, order = self.part, self.order(measure)
+        if order is not None:
+            return order.sums[self.cells]
         every = Rows(
             part, np.arange(len(part.cells["rows"])), part.cells["rows"], slice(0, part.firsts[-1])
         )
         sums = part.once(f"sums of {measure.name}", lambda: every.sums(measure.of(every)))
         return sums[self.cells]
 
-    def sums(self, values: "Numbers") -> "Numbers":
-        """The sum of a number a row, of each of `cells`."""
-        firsts = np.concatenate(([0], np.cumsum(self.counts[:-1], dtype=np.int64)))
+    def sums(self, values: "Numbers", counts: "Numbers | None" = None) -> "Numbers":
+        """The sum of a number a row, of each of `cells`, or of so many rows side by side each."""
+        counts = self.counts if counts is None else counts
+        firsts = np.cumsum(counts, dtype=np.int64) - counts
         kind = np.float64 if values.dtype.kind == "f" else np.int64
         found: Numbers = np.add.reduceat(values, firsts, dtype=kind)
         return found
@@ -179,101 +181,11 @@ class Keys:
         return found.each(self.of_cells(found.part))
 
 
-class TimeKeys:
-    """Keys that are times: the days, weeks, months or hours (`step`), or hours of the week (None),
-    of a time of the row. Rows without that time have the code behind the last."""
-
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        dimension: Dimension,
-        zone: str,
-        step: Step | None = None,
-    ) -> None:
-        self._column, own = TIMES[dimension]
-        self._step, self.zone = step or own, zone
-        self.firsts: Numbers = np.arange(clock.HOURS_OF_WEEK)
-        bounds = [part.bounds(self._column) for part in parts] or [(0, 0)]
-        self._ends = min(low for low, _ in bounds), max(high for _, high in bounds)
-        if self._step is not None and parts:
-            low, high = self._counted(np.array(self._ends)).tolist()
-            self._low = low
-            self.firsts = np.unique(self._stepped(np.arange(low, high + 1, dtype=np.int32)))
-        self._codes: dict[int, Numbers] = {}  # by part
-
-    @property
-    def names(self) -> list[str]:
-        """Hours of the week as numbers, days as 2026-11-30, months as 2026-11."""
-        if self._step is None:
-            return [str(hour) for hour in self.firsts.tolist()]
-        epoch = date(1970, 1, 1)
-        size = 7 if self._step is Step.MONTH else 10
-        return [str(epoch + timedelta(days=day))[:size] for day in self.firsts.tolist()]
-
-    def of(self, found: Rows) -> "Numbers":
-        """By row."""
-        place = id(found.part)
-        if place not in self._codes:
-            self._codes[place] = self._of_part(found.part)
-        codes: Numbers = self._codes[place][found.where]
-        return codes
-
-    def _of_part(self, part: Part) -> "Numbers":
-        seconds = part.rows[self._column]
-        codes = self._coded(seconds)
-        known = seconds > 0
-        if self._column != "submit":  # who never started has an end, and no day of a run
-            known &= part.rows["start"] > 0
-        return codes if known.all() else np.where(known, codes, np.int32(len(self.firsts)))
-
-    def _coded(self, seconds: "Numbers") -> "Numbers":
-        quarters = self._quarters
-        if quarters is None:
-            return self._reckoned(seconds)
-        first = self._ends[0] // clock.QUARTER
-        return quarters[np.maximum((seconds // clock.QUARTER).view(np.int32) - first, 0)]
-
-    @cached_property
-    def _quarters(self) -> "Numbers | None":
-        """The code of each quarter of an hour, where clocks were changed between two alone."""
-        low, high = self._ends
-        if not clock.changes_at_quarters(low, high, self.zone):
-            return None
-        first = low // clock.QUARTER
-        return self._reckoned(
-            np.arange(first, high // clock.QUARTER + 1, dtype=np.uint32) * np.uint32(clock.QUARTER)
-        )
-
-    def _reckoned(self, seconds: "Numbers") -> "Numbers":
-        if self._step is None:
-            return clock.hours_of_week(seconds, self.zone)
-        # The first quarter may begin on the day before the first row.
-        counted = self._counted(np.clip(seconds, *self._ends))
-        found: Numbers = self._lookup()[counted - self._low]
-        return found
-
-    def _counted(self, seconds: "Numbers") -> "Numbers":
-        if self._step is Step.HOUR:
-            return clock.hours(seconds)
-        return clock.days(seconds, self.zone)
-
-    def _stepped(self, counted: "Numbers") -> "Numbers":
-        if self._step is None or self._step is Step.HOUR:
-            return counted
-        return clock.steps(counted, self._step)
-
-    def _lookup(self) -> "Numbers":
-        last = int(self.firsts[-1]) + 31
-        every = np.arange(self._low, last + 1, dtype=np.int32)
-        found: Numbers = np.searchsorted(self.firsts, self._stepped(every)).astype(np.int32)
-        return found
-
-
 def entries(keys: Keys | TimeKeys, found: Rows) -> "Entries":
-    """Cell by cell where all rows of a cell have one key."""
+    """Rows side by side that are of one cell and have one key."""
     if isinstance(keys, Keys):
         return keys.of_cells(found.part)[found.cells], found.cells, found.counts
-    return keys.of(found), found.each(np.arange(len(found.part.cells["rows"]))), None
+    return keys.stretches(found)
 
 
 def is_ordered(dimension: Dimension) -> bool:

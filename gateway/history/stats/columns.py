@@ -9,7 +9,7 @@ and of one file each, which never changes: they can be deleted at any time.
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -20,6 +20,7 @@ import numpy as np
 from gateway.core.past_runs import COLUMNS
 from gateway.core.wait_causes import Cause
 from gateway.history import blocks
+from gateway.history.stats.pieces import Order
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHAPE = 3  # of a part: another number makes all anew
+SHAPE = 5  # of a part: another number makes all anew
 PART = 1 << 19
 FOLDER = "columns"
 WAITING, LEFT, RUNNING, ENDED = range(4)  # kinds of rows
@@ -55,6 +56,9 @@ _MORE = {
     "charge": "<i8",
 }
 _CELLS = ("rows", *_COUNTS, *TEXTS)
+# Numbers that are kept in order, too: of rows that started seconds between two times (of others 0).
+_BETWEEN = {"wait since eligible": ("eligible", "start"), "deferral": ("submit", "eligible")}
+_ORDERS = (*_BETWEEN, "run")
 _NEVER = 2**32 - 1
 _SECOND = "greatest(coalesce(epoch_us({}) // 1000000, 0), 0)::UINTEGER"
 # An imported file may be older than a column.
@@ -86,6 +90,7 @@ FROM ((SELECT {_NULLS} LIMIT 0) UNION ALL BY NAME
     SELECT * FROM read_parquet($file, file_row_number = true))
 WHERE file_row_number >= $first AND file_row_number < $past
 """  # noqa: S608  # our own names
+_ORDER = tuple(one.name for one in fields(Order))
 _SAME = ", ".join(f'"{name}"' for name in (*_COUNTS, *TEXTS))
 _CELL = f"""
 CREATE OR REPLACE TEMP TABLE cell AS
@@ -94,20 +99,22 @@ FROM part GROUP BY {_SAME}
 """  # noqa: S608
 _SORTED = f"""
 SELECT {", ".join(f'"{name}"' for name in (*_ROWS, *_MORE))}
-FROM part JOIN cell USING ({_SAME}) ORDER BY cell
+FROM part JOIN cell USING ({_SAME}) ORDER BY cell, submit
 """  # noqa: S608
 _CELL_COLUMNS = f'SELECT "rows", {_SAME} FROM cell ORDER BY cell'  # noqa: S608
 
 
 @dataclass(frozen=True)
 class Part:
-    """`rows`: by name an array of a number a row, in the order of cells. Seconds since 1970,
-    0 where unknown; `run` is the run time; columns of _MORE may not be there: all 0.
-    `cells`: by name an array of a number a cell, of texts the place in `texts`."""
+    """`rows`: by name an array of a number a row, in the order of cells and of submit. Seconds
+    since 1970, 0 where unknown; `run` is the run time; columns of _MORE may not be there: all 0.
+    `cells`: by name an array of a number a cell, of texts the place in `texts`.
+    `orders`: of some numbers how they are spread in each cell."""
 
     rows: Mapping[str, "Numbers"]
     cells: Mapping[str, "Numbers"]
     texts: Mapping[str, Sequence[str]]
+    orders: Mapping[str, Order] = field(default_factory=dict)
 
     @cached_property
     def firsts(self) -> "Numbers":
@@ -237,7 +244,21 @@ def _part(connection: "duckdb.DuckDBPyConnection", file: Path, first: int) -> Pa
     for name in TEXTS:
         known, codes = np.unique(np.asarray(found[name], dtype=object), return_inverse=True)
         texts[name], cells[name] = known.tolist(), codes.astype("<i4")
-    return Part(rows, cells, texts)
+    return Part(rows, cells, texts, _orders(rows, cells))
+
+
+def _orders(rows: Mapping[str, "Numbers"], cells: Mapping[str, "Numbers"]) -> dict[str, Order]:
+    started = rows["start"] > 0
+    values = {"run": rows["run"]}
+    for name, (since, until) in _BETWEEN.items():
+        values[name] = np.where(started, between(rows[since], rows[until]), 0)
+    return {name: Order.of(values[name], cells["rows"]) for name in _ORDERS}
+
+
+def between(since: "Numbers", until: "Numbers") -> "Numbers":
+    """Seconds; 0 where a trace has the later one before the other."""
+    found: Numbers = np.subtract(until, since).view(np.int32)
+    return np.maximum(found, 0, out=found)
 
 
 def _keep(place: Path, mark: list[int], parts: Sequence[Part]) -> bool:
@@ -251,7 +272,8 @@ def _keep(place: Path, mark: list[int], parts: Sequence[Part]) -> bool:
             file.write(len(head).to_bytes(8, "little") + head)
             file.write(b"\0" * (-file.tell() % 8))
             for part in parts:
-                for column in (*part.rows.values(), *part.cells.values()):
+                orders = [getattr(one, name) for one in part.orders.values() for name in _ORDER]
+                for column in (*part.rows.values(), *part.cells.values(), *orders):
                     file.write(column.tobytes())
         half.replace(place)
     except OSError:
@@ -265,6 +287,7 @@ def _head(part: Part) -> dict[str, object]:
         "rows": len(part.rows["submit"]),
         "cells": len(part.cells["rows"]),
         "more": [name for name in part.rows if name not in _ROWS],
+        "orders": {name: len(order.n) for name, order in part.orders.items()},
         "texts": dict(part.texts),
     }
 
@@ -289,12 +312,23 @@ def _read(place: Path, mark: list[int]) -> list[Part] | None:
 
 
 def _mapped(mapped: "Numbers", at: int, head: Mapping[str, Any]) -> tuple[Part, int]:
-    rows, cells = {}, {}
+    def take(many: int, kind: str = "<i4") -> "Numbers":
+        nonlocal at
+        begin, at = at, at + many * np.dtype(kind).itemsize // mapped.itemsize
+        found: Numbers = mapped[begin:at].view(kind)
+        return found
+
     kinds = _ROWS | {name: _MORE[name] for name in head["more"]}
-    for name, kind in kinds.items():
-        past = at + head["rows"] * np.dtype(kind).itemsize // mapped.itemsize
-        rows[name], at = mapped[at:past].view(kind), past
-    for name in _CELLS:
-        cells[name] = mapped[at : at + head["cells"]]
-        at += head["cells"]
-    return Part(rows, cells, head["texts"]), at
+    rows = {name: take(head["rows"], kind) for name, kind in kinds.items()}
+    cells = {name: take(head["cells"]) for name in _CELLS}
+    orders = {
+        name: Order(
+            values=take(head["rows"]),
+            cell=take(many),
+            bucket=take(many),
+            n=take(many),
+            sums=take(head["cells"], "<i8"),
+        )
+        for name, many in head["orders"].items()
+    }
+    return Part(rows, cells, head["texts"], orders), at

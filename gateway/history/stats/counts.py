@@ -7,11 +7,12 @@ import numpy as np
 
 from gateway.core.wait_figures import Question
 from gateway.history.stats import chosen
-from gateway.history.stats.chosen import Keys, Rows, TimeKeys, entries
+from gateway.history.stats.chosen import Keys, Rows, entries
 from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
 from gateway.history.stats.people import People
 from gateway.history.stats.select import RUN, Cells, Selection
 from gateway.history.stats.threads import each
+from gateway.history.stats.time_keys import TimeKeys
 
 if TYPE_CHECKING:
     from gateway.history.stats.chosen import Entries
@@ -83,11 +84,11 @@ def hours(selection: Selection, keys: Keys | TimeKeys) -> Hours:
         if found is None:
             return None
         key, cell, n = entries(keys, found)
-        seconds = _seconds(found, selection.question, clipped=clipped, by_row=n is None)
+        seconds = _seconds(found, selection.question, n, clipped=clipped)
         cards = (np.maximum(cells.part.cells[name], 0)[cell] for name in ("gpus", "cpus"))
         sums = [np.bincount(key, c * seconds, minlength=size + 1) for c in cards]
         some = seconds > 0
-        return np.stack(sums), (cells.part, (key[some], cell[some], None if n is None else n[some]))
+        return np.stack(sums), (cells.part, (key[some], cell[some], n[some]))
 
     found = [part for part in each(one, selection.cells) if part is not None]
     sums: Numbers = sum((part[0] for part in found), np.zeros((2, size + 1)))
@@ -123,10 +124,11 @@ def _is_near(cells: Cells, question: Question) -> bool:
     return question.since is None or last > question.since.timestamp()
 
 
-def _seconds(found: Rows, question: Question, *, clipped: bool, by_row: bool) -> "Numbers":
-    """Run time, of each row or cell; until now where it goes on, and no longer than its limit, or
-    than an imported set tells; the part that lies in the period where `clipped`."""
-    run = (found.column("run") if by_row else found.summed(RUN)).astype(np.float64)
+def _seconds(found: Rows, question: Question, n: "Numbers", *, clipped: bool) -> "Numbers":
+    """Run time of each `n` rows side by side; until now where it goes on, and no longer than its
+    limit, or than an imported set tells; the part that lies in the period where `clipped`."""
+    told = found.summed(RUN) if n is found.counts else found.sums(found.column("run"), n)
+    run = told.astype(np.float64)
     first, last = found.part.started_to_ended
     now = int(question.now.timestamp())
     since = question.since.timestamp() if question.since and clipped else 0
@@ -141,8 +143,8 @@ def _seconds(found: Rows, question: Question, *, clipped: bool, by_row: bool) ->
         latest = found.column("latest")[over] if "latest" in found.part.rows else end[over]
         now_or_limit = np.minimum(latest, now)
         longer = _inside(start[over], end[over], told, (since, until, now_or_limit)) - told
-        cell = over if by_row else np.searchsorted(np.cumsum(found.counts), over, side="right")
-        run += np.bincount(cell, longer, minlength=len(run))
+        place = np.searchsorted(np.cumsum(n), over, side="right")
+        run += np.bincount(place, longer, minlength=len(run))
     return np.maximum(run, 0, out=run)
 
 

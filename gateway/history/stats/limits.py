@@ -12,19 +12,21 @@ from gateway.core.wait_causes import Cause
 from gateway.core.wait_figures import Dimension, Question
 from gateway.history.stats import chosen
 from gateway.history.stats.chosen import Keys, Rows
-from gateway.history.stats.columns import ENDED, WAITING, Part
+from gateway.history.stats.columns import ENDED, WAITING, Part, between
 from gateway.history.stats.people import People
 from gateway.history.stats.periods import Period
-from gateway.history.stats.select import RUN, between
+from gateway.history.stats.pieces import Piece
+from gateway.history.stats.select import RUN, spread
 from gateway.history.stats.spread import Tally
 from gateway.history.stats.sums import summed
 from gateway.history.stats.threads import each
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
-    Piece = tuple[Numbers, Numbers]
+    Counted = tuple[Numbers, Numbers]
 
 _MINUTE, _BINS = 60, 11
+_LONG = 1 << 29  # minutes: no run has a tenth of it
 _LIMITS = (Cause.USER_LIMIT, Cause.GROUP_LIMIT, Cause.QOS_LIMIT)
 
 
@@ -36,7 +38,7 @@ def limits(parts: Sequence[Part], question: Question, *, by_group: bool) -> list
     size = len(keys.names)
     people = People(parts, question, size)
 
-    def one(part: Part) -> "tuple[Numbers, Numbers, Piece, Piece] | None":
+    def one(part: Part) -> "tuple[Numbers, Numbers, Piece, Counted] | None":
         rows = _ended(part, question, period)
         if rows is None:
             return None
@@ -82,8 +84,9 @@ def limit_bins(parts: Sequence[Part], question: Question) -> list[LimitBin]:
         rows = every and every.of(part.cells["limit_minutes"] > 0)
         if rows is None:
             return None
-        run, limit = rows.column("run"), rows.each(part.cells["limit_minutes"])
-        bins = np.minimum(run.astype(np.int64) * 10 // (limit.astype(np.int64) * _MINUTE), 10)
+        run = rows.column("run")
+        tenth = np.minimum(part.cells["limit_minutes"], _LONG).astype(np.uint32) * (_MINUTE // 10)
+        bins = np.minimum(run.view(np.uint32) // rows.each(tenth), 10)
         pair = np.repeat(np.arange(rows.cells.size) * _BINS, rows.counts) + bins
         many = np.bincount(pair)
         some = np.flatnonzero(many)
@@ -163,19 +166,19 @@ def _sums(rows: Rows, key: "Numbers", size: int) -> "tuple[Numbers, Numbers]":
     return np.stack([summed(key, column, size) for column in of_cells]), longest
 
 
-def _completed(rows: Rows, keys: Keys) -> "tuple[Piece, Piece]":
+def _completed(rows: Rows, keys: Keys) -> "tuple[Piece, Counted]":
     """Of completed runs with a limit: key and run time of each; and by key and limit how many."""
     part = rows.part
     found = rows.of(_is_in(part, JobState.COMPLETED) & (part.cells["limit_minutes"] >= 0))
     if found is None:
         none = np.zeros(0, np.int64)
-        return (none, np.zeros(0, np.int32)), (none, none)
+        return Piece(none, np.zeros(0, np.int32)), (none, none)
     key = keys.of_cells(part)[found.cells].astype(np.int64)
     limit = part.cells["limit_minutes"][found.cells]
-    return (keys.of(found), found.column("run")), ((key << 32) + limit, found.counts)
+    return spread(keys, found, RUN), ((key << 32) + limit, found.counts)
 
 
-def _medians(pieces: "Sequence[Piece]", size: int) -> list[int]:
+def _medians(pieces: "Sequence[Counted]", size: int) -> list[int]:
     """By key the limit that half of the runs had or less (nearest rank), in minutes."""
     none = np.zeros(0, np.int64)
     code = np.concatenate([none, *(code for code, _ in pieces)])

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gateway.history.stats.pieces import Intervals, Piece, together
 from gateway.history.stats.threads import each
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
-    Piece = tuple[Numbers, Numbers]  # by row: key (from the number of keys on: none), and seconds
 
-_DENSE = 1 << 24  # seconds up to which a table tells the interval of a wait
 _LARGEST = 1 << 22  # cells of a table of keys and times
 _CLOSE = 1e-12  # of a share: products of millions of quotients are not exact
 
@@ -24,11 +23,10 @@ class Curve:
     """Of each of `keys` keys, and of all together (the last row). Those that start at the moment at
     which another leaves start before."""
 
-    def __init__(self, started: "Sequence[Piece]", left: "Sequence[Piece]", keys: int) -> None:
+    def __init__(self, started: Sequence[Piece], left: Sequence[Piece], keys: int) -> None:
         self._keys = keys
-        gone = [(key[key < keys], seconds[key < keys]) for key, seconds in left]
-        key = np.concatenate([k for k, _ in gone]) if gone else np.zeros(0, np.int32)
-        seconds = np.concatenate([s for _, s in gone]) if gone else np.zeros(0, np.int32)
+        key, seconds = together(left)
+        key, seconds = key[key < keys], seconds[key < keys]
         self.times, places = np.unique(seconds, return_inverse=True)
         leaving = self._table(key * self._width + places)
         starting = self._started(started)
@@ -71,56 +69,42 @@ class Curve:
         found: Numbers = begin * (1 - (started - before) / np.maximum(risk, 1))
         return found
 
-    def _started(self, pieces: "Sequence[Piece]") -> "Numbers":
+    def _started(self, pieces: Sequence[Piece]) -> "Numbers":
         """How many started in each interval: up to each time at which somebody leaves, and after
         the last."""
-        if not len(self.times):
-            cells = self._keys + 1
-            counts = each(lambda piece: np.bincount(piece[0], minlength=cells), pieces)
-            whole = sum(counts, np.zeros(cells, np.int64))
-            return whole[: self._keys, None]
-        last = int(self.times[-1])
-        table = self._intervals(last) if last < _DENSE and _are_many(pieces) else None
+        intervals = Intervals(self.times)
 
-        def one(piece: "Piece") -> "Numbers":
-            key, seconds = piece
-            if table is None:
-                interval = np.searchsorted(self.times, seconds, side="left")
-            else:
-                interval = table[np.minimum(seconds, last + 1)]
-            return self._table(np.minimum(key, self._keys) * self._width + interval)
+        def one(piece: Piece) -> "Numbers":
+            found = np.zeros((self._keys, self._width), np.int64)
+            for key, interval, n in intervals.of(piece):
+                found += self._table(np.minimum(key, self._keys) * self._width + interval, n)
+            return found
 
         empty = np.zeros((self._keys, self._width), np.int64)
         return sum(each(one, pieces), empty)
 
-    def _intervals(self, last: int) -> "Numbers":
-        ends = np.zeros(last + 2, np.int32)
-        ends[self.times + 1] = 1
-        found: Numbers = np.cumsum(ends, dtype=np.int32)
-        return found
-
-    def _table(self, cells: "Numbers") -> "Numbers":
-        counts = np.bincount(cells, minlength=(self._keys + 1) * self._width)
+    def _table(self, cells: "Numbers", n: "Numbers | None" = None) -> "Numbers":
+        counts = np.bincount(cells, n, minlength=(self._keys + 1) * self._width).astype(np.int64)
         found: Numbers = counts[: self._keys * self._width].reshape(self._keys, self._width)
         return found
 
 
 def ranks(
-    started: "Sequence[Piece]", left: "Sequence[Piece]", n: "Numbers", percents: Sequence[int]
+    started: Sequence[Piece], left: Sequence[Piece], n: "Numbers", percents: Sequence[int]
 ) -> "Numbers":
     """As Curve.ranks. `n`: how many of each key, and of all, started. Keys that nobody left have
     ordinary percentiles, and are counted together."""
     keys = len(n) - 1
     found: Numbers = np.stack([-(-percent * n // 100) - 1 for percent in percents], axis=1)
-    some = np.unique(np.concatenate([np.zeros(0, np.int32), *(key for key, _ in left)]))
+    some = np.unique(np.concatenate([np.zeros(0, np.int32), *(piece.key for piece in left)]))
     some = some[some < keys]
     if not some.size:
         return found
     place = np.full(keys + 1, some.size, np.int32)
     place[some], place[keys] = np.arange(some.size), some.size + 1
     curves = _ranks(
-        [(place[key], seconds) for key, seconds in started],
-        [(place[key], seconds) for key, seconds in left],
+        [piece.keyed(place[piece.key]) for piece in started],
+        [piece.keyed(place[piece.key]) for piece in left],
         some.size + 1,
         percents,
     )
@@ -129,28 +113,23 @@ def ranks(
 
 
 def _ranks(
-    started: "Sequence[Piece]", left: "Sequence[Piece]", keys: int, percents: Sequence[int]
+    started: Sequence[Piece], left: Sequence[Piece], keys: int, percents: Sequence[int]
 ) -> "Numbers":
     """Also where keys and times are so many that no table of both can be made."""
-    times = np.unique(np.concatenate([seconds for _, seconds in left])).size
+    times = np.unique(np.concatenate([piece.value for piece in left])).size
     if keys * times <= _LARGEST:
         return Curve(started, left, keys).ranks(percents)
-    begun, gone = ([(key // keys, v) for key, v in pieces] for pieces in (started, left))
+    begun, gone = ([one.keyed(one.key // keys) for one in pieces] for pieces in (started, left))
     whole = Curve(begun, gone, 1)
     single = [
-        Curve([(one * 0, one)], [(other * 0, other)], 1).ranks(percents)[0]
+        Curve([Piece(one * 0, one)], [Piece(other * 0, other)], 1).ranks(percents)[0]
         for one, other in zip(_by_key(started, keys), _by_key(left, keys), strict=True)
     ]
     return np.vstack((*single, whole.ranks(percents)[-1]))
 
 
-def _by_key(pieces: "Sequence[Piece]", keys: int) -> list["Numbers"]:
-    key = np.concatenate([np.zeros(0, np.int32), *(key for key, _ in pieces)])
-    seconds = np.concatenate([np.zeros(0, np.int32), *(seconds for _, seconds in pieces)])
+def _by_key(pieces: Sequence[Piece], keys: int) -> list["Numbers"]:
+    key, seconds = together(pieces)
     order = np.argsort(key, kind="stable")
     ends = np.searchsorted(key[order], np.arange(keys + 1))
     return np.split(seconds[order], ends)[1:-1]
-
-
-def _are_many(pieces: "Sequence[Piece]") -> bool:
-    return sum(len(seconds) for _, seconds in pieces) > 1 << 18

@@ -48,26 +48,25 @@ class People:
         self._others = (_Set(keys * len(names)), _Set(keys * len(names)))
         self._nameless = np.zeros((2, keys), np.int64)
         self._lock = Lock()
+        self._known: dict[int, tuple[Numbers, Numbers]] = {}  # by part
 
     def add(
         self,
         part: Part,
-        entries: "tuple[Numbers, Numbers, Numbers | None]",
+        entries: "tuple[Numbers, Numbers, Numbers]",
         *,
         hours: bool = False,
     ) -> None:
-        """Key, cell and how many rows (None: one). `hours`: rows that may be here twice."""
+        """Key, cell and how many rows. `hours`: rows that may be here twice."""
         key, cell, count = entries
-        known = np.array([self._codes.get(name, -1) for name in part.texts["user"]], np.int64)
-        user, other = known[part.cells["user"]], ~self._own(part)
+        user, other = self._who(part)
         row_user, row_other, inside = user[cell], other[cell], key < self._keys
         code = key * np.int64(len(self._codes)) + row_user
         named = inside & (row_user >= 0)
         self._seen.add(code[named])
         self._others[int(hours)].add(code[named & row_other])
         nameless = inside & (row_user < 0) & row_other
-        weights = None if count is None else count[nameless]
-        found = np.bincount(key[nameless], weights, minlength=self._keys)
+        found = np.bincount(key[nameless], count[nameless], minlength=self._keys)
         with self._lock:
             self._nameless[int(hours)] += found.astype(np.int64)
 
@@ -83,6 +82,14 @@ class People:
         """The same, as whole numbers."""
         people, others = self.counts()
         return people.tolist(), others.tolist()
+
+    def _who(self, part: Part) -> "tuple[Numbers, Numbers]":
+        """By cell the user, -1 where it names nobody, and whether it is not the asker's own."""
+        if id(part) not in self._known:
+            names = part.texts["user"]
+            codes = np.array([self._codes.get(name, -1) for name in names], np.int64)
+            self._known[id(part)] = codes[part.cells["user"]], ~self._own(part)
+        return self._known[id(part)]
 
     def _own(self, part: Part) -> "Numbers":
         question = self._question

@@ -8,13 +8,14 @@ import numpy as np
 
 from gateway.core.wait_figures import Question, Wait
 from gateway.history.stats import chosen
-from gateway.history.stats.chosen import Keys, Measure, Rows, TimeKeys, entries
-from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
+from gateway.history.stats.chosen import Keys, Measure, Rows, entries
+from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part, between
+from gateway.history.stats.pieces import Piece
 from gateway.history.stats.threads import each
+from gateway.history.stats.time_keys import TimeKeys
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
-    Piece = tuple[Numbers, Numbers]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Cells:
 class Measured:
     """Values with their keys; `sums`: by key, the last of all."""
 
-    pieces: "list[Piece]"
+    pieces: list[Piece]
     sums: "Numbers"
 
 
@@ -82,52 +83,46 @@ class Selection:
         keys: Keys | TimeKeys,
         which: Callable[[Cells], "Numbers"],
         value: Callable[[Rows], "Numbers"],
-    ) -> "list[Piece]":
-        """Key and value of each row of the cells that `which` names; no value below 0 is given."""
+    ) -> list[Piece]:
+        """Key and value of each row of the cells that `which` names, one by one."""
 
-        def one(cells: Cells) -> "Piece | None":
+        def one(cells: Cells) -> Piece | None:
             found = self.rows(cells, which(cells))
-            return None if found is None else (keys.of(found), value(found))
+            return None if found is None else Piece(keys.of(found), value(found))
 
         return [piece for piece in each(one, self.cells) if piece is not None]
 
     def measured(
-        self,
-        keys: Keys | TimeKeys,
-        which: Callable[[Cells], "Numbers"],
-        measures: Sequence[Measure],
-    ) -> "list[Measured]":
-        """Pieces of each of these measures, and their sums."""
-        size, many = len(keys.names), len(measures)
+        self, keys: Keys | TimeKeys, which: Callable[[Cells], "Numbers"], measure: Measure
+    ) -> Measured:
+        """Pieces of a measure, and its sums."""
+        size = len(keys.names)
 
-        def one(cells: Cells) -> "tuple[list[Piece], list[Numbers]] | None":
+        def one(cells: Cells) -> "tuple[Piece, Numbers] | None":
             found = self.rows(cells, which(cells))
             if found is None:
                 return None
-            key, (short, _, counts) = keys.of(found), entries(keys, found)
-            values = [measure.of(found) for measure in measures]
-            sums = [
-                np.bincount(short, v if counts is None else found.summed(m, v), minlength=size + 1)
-                for m, v in zip(measures, values, strict=True)
-            ]
-            return [(key, value) for value in values], sums
+            key, _, n = entries(keys, found)
+            if n is found.counts:
+                piece, sums = spread(keys, found, measure), found.summed(measure)
+            else:
+                piece = Piece(keys.of(found), measure.of(found))
+                sums = found.sums(piece.value, n)
+            return piece, np.bincount(key, sums, minlength=size + 1)[:size]
 
         found = [part for part in each(one, self.cells) if part is not None]
-        sums = sum((np.stack(part[1])[:, :size] for part in found), np.zeros((many, size)))
-        return [
-            Measured([part[0][n] for part in found], np.append(sums[n], sums[n].sum()))
-            for n in range(many)
-        ]
+        sums: Numbers = sum((part[1] for part in found), np.zeros(size))
+        return Measured([part[0] for part in found], np.append(sums, sums.sum()))
 
-    def waits(self, keys: Keys | TimeKeys) -> "list[Piece]":
+    def waits(self, keys: Keys | TimeKeys) -> list[Piece]:
         """Of those that started."""
-        return self.pieces(keys, waited, self.wait)
+        return self.measured(keys, waited, self.waits_of_rows).pieces
 
-    def runs(self, keys: Keys | TimeKeys) -> "list[Piece]":
+    def runs(self, keys: Keys | TimeKeys) -> list[Piece]:
         """Run times of runs that are over."""
-        return self.pieces(keys, ended, run_time)
+        return self.measured(keys, ended, RUN).pieces
 
-    def gave_up(self, keys: Keys | TimeKeys) -> "list[Piece]":
+    def gave_up(self, keys: Keys | TimeKeys) -> list[Piece]:
         """How long those waited that never started; who was never eligible did not."""
         return known(
             self.pieces(
@@ -137,7 +132,7 @@ class Selection:
             )
         )
 
-    def waiting(self, keys: Keys | TimeKeys) -> "list[Piece]":
+    def waiting(self, keys: Keys | TimeKeys) -> list[Piece]:
         """How long those have waited that wait, until now; of an imported set, until its end."""
         return known(
             self.pieces(
@@ -198,10 +193,15 @@ def deferral(found: Rows) -> "Numbers":
 RUN, DEFERRAL = Measure("run", run_time), Measure("deferral", deferral)
 
 
-def between(since: "Numbers", until: "Numbers") -> "Numbers":
-    """Seconds; 0 where a trace has the later one before the other."""
-    found: Numbers = np.subtract(until, since).view(np.int32)
-    return np.maximum(found, 0, out=found)
+def spread(keys: Keys | TimeKeys, found: Rows, measure: Measure) -> Piece:
+    """In stretches where the cells are whole and their numbers in order."""
+    order = found.order(measure)
+    if order is None or not isinstance(keys, Keys):
+        return Piece(keys.of(found), measure.of(found))
+    of_cells = keys.of_cells(found.part)
+    keep = np.zeros(len(of_cells), bool)
+    keep[found.cells] = True
+    return order.piece(of_cells, keep)
 
 
 def _cells(part: Part, question: Question) -> Cells:
@@ -212,12 +212,9 @@ def _cells(part: Part, question: Question) -> Cells:
     return Cells(part, wanted, wanted & (part.cells["again"] == 0), held)
 
 
-def known(pieces: "list[Piece]") -> "list[Piece]":
+def known(pieces: list[Piece]) -> list[Piece]:
     """Without values below 0."""
-    found = []
-    for key, value in pieces:
-        if value.size and value.min() < 0:
-            found.append((key[value >= 0], value[value >= 0]))
-        else:
-            found.append((key, value))
-    return found
+    return [
+        piece.some(np.flatnonzero(piece.value >= 0)) if (piece.value < 0).any() else piece
+        for piece in pieces
+    ]

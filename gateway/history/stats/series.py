@@ -16,17 +16,18 @@ from gateway.core.wait_shapes import (
     TimePoint,
 )
 from gateway.history.stats import clock
-from gateway.history.stats.chosen import Keys, TimeKeys
+from gateway.history.stats.chosen import Keys
 from gateway.history.stats.columns import Part
 from gateway.history.stats.counts import count
 from gateway.history.stats.longer import Curve
+from gateway.history.stats.pieces import Intervals, Piece
 from gateway.history.stats.select import Selection
 from gateway.history.stats.spread import Tally
 from gateway.history.stats.threads import each
+from gateway.history.stats.time_keys import TimeKeys
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
-    Piece = tuple[Numbers, Numbers]
     Points = tuple[tuple[int, float], ...]
 
 
@@ -42,8 +43,8 @@ def distribution(
     highs = [*bounds[1:], None]
     return Distribution(
         bars=tuple(Bar(*bar) for bar in zip(bounds, highs, *heights, strict=True)),
-        waits=sum(len(values) for _, values in waits),
-        runs=sum(len(values) for _, values in runs),
+        waits=sum(len(piece) for piece in waits),
+        runs=sum(len(piece) for piece in runs),
         wait_ecdf=_ecdf(waits),
         run_ecdf=_ecdf(runs),
         people=int(counts.people[-1]),
@@ -93,43 +94,47 @@ def survival(parts: Sequence[Part], question: Question) -> Survival:
     return Survival(
         all=_still(waits, left),
         started=tuple((seconds, 1 - share) for seconds, share in started),
-        events=sum(len(values) for _, values in waits),
-        censored=sum(len(values) for _, values in left),
+        events=sum(len(piece) for piece in waits),
+        censored=sum(len(piece) for piece in left),
         people=int(counts.people[-1]),
         others=int(counts.others[-1]),
     )
 
 
-def _below(pieces: "Sequence[Piece]", bounds: "Numbers") -> "Numbers":
+def _below(pieces: Sequence[Piece], bounds: "Numbers") -> "Numbers":
     """How many numbers lie between one bound and the next."""
 
-    def one(piece: "Piece") -> "Numbers":
-        ends = np.searchsorted(bounds, piece[1], side="right") - 1
-        return np.bincount(ends, minlength=len(bounds))
+    intervals = Intervals(bounds - 1)  # of whole numbers: from a bound on is above it less one
 
-    found: Numbers = sum(each(one, pieces), np.zeros(len(bounds), np.int64))
-    return found
+    def one(piece: Piece) -> "Numbers":
+        found = np.zeros(len(bounds) + 1, np.int64)
+        for _, place, n in intervals.of(piece):
+            found += np.bincount(place, n, minlength=len(found)).astype(np.int64)
+        return found
+
+    found: Numbers = sum(each(one, pieces), np.zeros(len(bounds) + 1, np.int64))
+    return found[1:]
 
 
-def _ecdf(pieces: "Sequence[Piece]") -> "Points":
+def _ecdf(pieces: Sequence[Piece]) -> "Points":
     tally = Tally(pieces, 1)
     if not tally.n[-1]:
         return ()
-    some = np.flatnonzero(tally.table[-1])
+    some = np.flatnonzero(tally.together)
     ends = np.ceil(tally.buckets.lowest(some + 1)).astype(np.int64) - 1
-    shares = np.cumsum(tally.table[-1][some]) / tally.n[-1]
+    shares = np.cumsum(tally.together[some]) / tally.n[-1]
     return tuple(zip(ends.tolist(), shares.tolist(), strict=True))
 
 
-def _still(waits: "Sequence[Piece]", left: "Sequence[Piece]") -> "Points":
+def _still(waits: Sequence[Piece], left: Sequence[Piece]) -> "Points":
     """Kaplan–Meier's curve at the ends of the buckets that hold a start."""
     tally = Tally(waits, 1)
     if not tally.n[-1]:
         return ()
-    some = np.flatnonzero(tally.table[-1])
+    some = np.flatnonzero(tally.together)
     ends = np.ceil(tally.buckets.lowest(some + 1)).astype(np.int64) - 1
     curve = Curve(waits, left, 1)
-    starts = np.cumsum(tally.table[-1])[some]
+    starts = np.cumsum(tally.together)[some]
     return tuple(zip(ends.tolist(), curve.still(ends, starts).tolist(), strict=True))
 
 

@@ -1,7 +1,7 @@
 """Exact order statistics of many numbers by key, without sorting them.
 
-Numbers are counted in buckets of at most 3 % width (a float's exponent and the first bits of its
-fraction). Only those in buckets that hold a wanted place are then looked at one by one.
+Numbers are counted in buckets of at most 3 % width; only those in buckets that hold a wanted place
+are then looked at one by one.
 """
 
 from collections.abc import Sequence
@@ -9,138 +9,157 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gateway.history.stats.buckets import COARSE, FINE, Buckets
+from gateway.history.stats.pieces import Piece, together
 from gateway.history.stats.threads import each
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
-    Piece = tuple[Numbers, Numbers]  # by row: key (from the number of keys on: none), and value
 
 _MANY = 64  # keys from which on buckets are wide, so that tables stay small
 _STEP = 1 << 16
-_ONE_TABLE = 1 << 16  # cells from which on all pieces are counted in one go
-
-
-class Buckets:
-    """Places of numbers >= 0 among buckets; whole numbers below 2^31, or ratios of two such."""
-
-    def __init__(self, fine: int, *, whole: bool) -> None:
-        octaves = 32 if whole else 64
-        self._shift = 23 - fine
-        self._base = ((127 + 32 - octaves) << fine) - 1
-        self.size = (octaves << fine) + 2
-        self.single = self._single(fine, whole=whole)
-
-    def of(self, values: "Numbers") -> "Numbers":
-        """By number its bucket; 0 has the first for itself."""
-        found: Numbers = np.empty(len(values), np.int32)
-        for first in range(0, len(values), _STEP):
-            part = values[first : first + _STEP].astype(np.float32).view(np.int32)
-            part >>= self._shift
-            part -= self._base
-            np.maximum(part, 0, out=found[first : first + _STEP])
-        return found
-
-    def _single(self, fine: int, *, whole: bool) -> int:
-        """Buckets below this one hold one number each."""
-        return int(self.of(np.array([2 << fine], np.int32))[0]) if whole else 1
-
-    def lowest(self, buckets: "Numbers") -> "Numbers":
-        """The lowest number of each bucket; that of the first is 0."""
-        raised = ((buckets + self._base) << self._shift).astype(np.int32).view(np.float32)
-        return np.where(buckets > 0, raised.astype(np.float64), 0)
+_ONE_TABLE = 1 << 16  # cells from which on pieces are counted in one go
 
 
 class Tally:
     """How many numbers each of `keys` keys has, and all of them together (the last row)."""
 
-    def __init__(self, pieces: "Sequence[Piece]", keys: int, *, whole: bool = True) -> None:
-        self._pieces, self._keys = pieces, keys
-        self.buckets = Buckets(7 if keys <= _MANY else 5, whole=whole)
-        self._codes: list[Numbers] = each(self._coded, pieces)
-        of_keys = self._counted().reshape(keys + 1, self.buckets.size)[:keys]
-        self.table: Numbers = np.vstack((of_keys, of_keys.sum(axis=0)))
-        self.n: Numbers = self.table.sum(axis=1)
-        self.zeros: Numbers = self.table[:, 0]
+    def __init__(self, pieces: Sequence[Piece], keys: int, *, whole: bool = True) -> None:
+        fine = FINE if keys <= _MANY else COARSE
+        self._of_keys = _Table(pieces, keys, fine, whole=whole)
+        self._of_all = self._of_keys
+        self.buckets = Buckets(FINE, whole=whole)
+        if keys != 1:
+            one = [piece.keyed((piece.key >= keys).astype(np.int32)) for piece in pieces]
+            self._of_all = _Table(one, 1, FINE, whole=whole)
+        self.together: Numbers = self._of_all.table[0]
+        tables = (self._of_keys.table, self._of_all.table)
+        self.n: Numbers = np.concatenate([table.sum(axis=1) for table in tables])
+        self.zeros: Numbers = np.concatenate([table[:, 0] for table in tables])
 
     def at(self, ranks: "Numbers") -> "Numbers":
         """The number at each of these places (from 0) of each key in order, the last row of all
         together; where the place is below 0, some number."""
-        places = np.maximum(ranks, 0)
-        ends = np.cumsum(self.table.ravel()).reshape(self.table.shape)
-        begins = ends[:, -1] - self.n
-        flat = ends.ravel()
-        # Of a key without numbers: any bucket.
-        found = np.searchsorted(flat, begins[:, None] + places, side="right")
-        found = np.minimum(found, flat.size - 1)
-        before = np.where(found > 0, flat[found - 1], 0) - begins[:, None]
-        return self._looked_up(found, places - before)
+        return np.vstack((self._of_keys.at(ranks[:-1]), self._of_all.at(ranks[-1:])))
 
-    def _coded(self, piece: "Piece") -> "Numbers":
-        key, value = piece
-        code = self.buckets.of(value)
+
+class _Table:
+    """How many numbers of each key are in each bucket."""
+
+    def __init__(self, pieces: Sequence[Piece], keys: int, fine: int, *, whole: bool) -> None:
+        self._pieces, self._keys, self._buckets = pieces, keys, Buckets(fine, whole=whole)
+        self._fine, buckets = Buckets(FINE, whole=whole), self._buckets
+        self._codes: list[Numbers] = each(self._coded, pieces)
+        coded = list(zip(self._codes, (piece.n for piece in pieces), strict=True))
+        table = _table(coded, (keys + 1) * buckets.size)
+        self.table: Numbers = table.reshape(-1, buckets.size)[:keys]
+
+    def at(self, ranks: "Numbers") -> "Numbers":
+        """As Tally.at, of the keys alone."""
+        if not self.table.any():
+            return np.zeros(ranks.shape, np.int64)
+        buckets, places = _found(self.table, np.maximum(ranks, 0))
+        codes = buckets + np.arange(self._keys)[:, None] * self._buckets.size
+        picked = self._looked_up(codes, places, buckets >= self._buckets.single)
+        return np.where(buckets < self._buckets.single, self._buckets.lowest(buckets), picked)
+
+    def _coded(self, piece: Piece) -> "Numbers":
+        buckets, key = self._buckets, piece.key
+        code = buckets.of(piece.value) if piece.bucket is None else buckets.wider(piece.bucket)
         if self._keys > 1:
-            code += np.minimum(key, self._keys) * np.int32(self.buckets.size)
-        elif key.size and key.any():
-            code += np.minimum(key, 1) * np.int32(self.buckets.size)
-        return code
+            return code + np.minimum(key, self._keys) * np.int32(self._buckets.size)
+        return code + np.minimum(key, 1) * np.int32(self._buckets.size) if key.any() else code
 
-    def _counted(self) -> "Numbers":
-        cells = (self._keys + 1) * self.buckets.size
-        if cells > _ONE_TABLE and self._codes:
-            return np.bincount(np.concatenate(self._codes), minlength=cells)
-        found: Numbers = sum(
-            each(lambda code: _bincount(code, cells), self._codes), np.zeros(cells, np.int64)
-        )
-        return found
+    def _looked_up(self, codes: "Numbers", places: "Numbers", which: "Numbers") -> "Numbers":
+        """`codes`: place in the table; `places`: the how-manieth of the bucket's numbers; `which`
+        of them are wanted."""
+        coded = [p.keyed(code) for p, code in zip(self._pieces, self._codes, strict=True)]
+        some, wanted = _needed(coded, codes, which, (self._keys + 1) * self._buckets.size)
+        parts = 1 << self._buckets.halvings
+        if parts > 1:
+            size = (int(wanted.max()) + 1) * parts
+            some = each(lambda one: one.keyed(one.key * parts + self._part(one)), some)
+            table = _table([(one.key, one.n) for one in some], size)
+            rows = table.reshape(-1, parts)[wanted.ravel()]
+            part, places = (
+                one.reshape(wanted.shape) for one in _found(rows, places.reshape(-1, 1))
+            )
+            some, wanted = _needed(some, wanted * parts + part, which, size)
+        return _picked(*together(some), wanted, places)
 
-    def _looked_up(self, codes: "Numbers", places: "Numbers") -> "Numbers":
-        """`codes`: place in the table; `places`: the how-manieth of the bucket's numbers."""
-        size, single = self.buckets.size, self.buckets.single
-        buckets = codes % size
-        needed = np.zeros((self._keys + 1, size), bool)
-        needed.reshape(-1)[codes[:-1]] = True
-        needed[: self._keys, buckets[-1]] = True
-        needed[:, :single] = False
-        code, value = _sorted(*self._gathered(needed.reshape(-1)))
-        found = _pick(code, value, codes[:-1], places[:-1])
-        bucket, value = _sorted(code % size, value)
-        whole = _pick(bucket, value, buckets[-1:], places[-1:])
-        return np.where(buckets < single, self.buckets.lowest(buckets), np.vstack((found, whole)))
-
-    def _gathered(self, needed: "Numbers") -> "Piece":
-        """Code and value of the numbers in these buckets."""
-
-        def one(both: "tuple[Numbers, Piece]") -> "Piece":
-            code, (_, value) = both
-            index = np.flatnonzero(needed[code])
-            return code[index], value[index]
-
-        found = each(one, list(zip(self._codes, self._pieces, strict=True)))
-        if not found:
-            return np.zeros(0, np.int32), np.zeros(0, np.int32)
-        return np.concatenate([code for code, _ in found]), np.concatenate([v for _, v in found])
+    def _part(self, piece: Piece) -> "Numbers":
+        fine = self._fine.of(piece.value) if piece.bucket is None else piece.bucket
+        return self._buckets.parts(fine)
 
 
-def _bincount(codes: "Numbers", cells: int) -> "Numbers":
-    """In steps that stay in a core's own memory: three times as fast."""
-    found = np.zeros(cells, np.int64)
-    for first in range(0, len(codes), _STEP):
-        found += np.bincount(codes[first : first + _STEP], minlength=cells)
+def _needed(
+    pieces: Sequence[Piece], codes: "Numbers", which: "Numbers", size: int
+) -> "tuple[list[Piece], Numbers]":
+    """Those numbers whose key is one of `codes`, as far as these are wanted; for keys they have
+    the places of these codes in order, which is told of `codes`, too."""
+    needed = np.zeros(size, bool)
+    needed[codes[which]] = True
+    number = np.maximum(np.cumsum(needed, dtype=np.int32) - 1, 0)
+
+    def one(piece: Piece) -> Piece:
+        some = piece.some(np.flatnonzero(needed[piece.key]))
+        return some.keyed(number[some.key])
+
+    return each(one, pieces), number[codes]
+
+
+def _found(table: "Numbers", places: "Numbers") -> "tuple[Numbers, Numbers]":
+    """By row of counts: in which column each place lies, and the place there."""
+    ends = np.cumsum(table, axis=None)
+    begins = ends.reshape(table.shape)[:, -1:] - table.sum(axis=1, keepdims=True)
+    found = np.searchsorted(ends, begins + places, side="right")
+    found = np.minimum(found, ends.size - 1)  # of a row without numbers: any
+    before = np.where(found > 0, ends[found - 1], 0) - begins
+    columns: Numbers = found % table.shape[1]
+    return columns, places - before
+
+
+def _table(coded: "Sequence[tuple[Numbers, Numbers | None]]", size: int) -> "Numbers":
+    """How many have each code: codes, and how many each stands for (None: one)."""
+    if size > _ONE_TABLE and coded:
+        coded = [_joined(coded)]
+    none = np.zeros(size, np.int64)
+    found: Numbers = sum(each(lambda one: _bincount(*one, size), coded), none)
     return found
 
 
-def _sorted(codes: "Numbers", values: "Numbers") -> "Piece":
+def _bincount(code: "Numbers", n: "Numbers | None", size: int) -> "Numbers":
+    """In steps that stay in a core's own memory where the table does: three times as fast."""
+    if size > _ONE_TABLE:
+        return np.bincount(code, n, minlength=size).astype(np.int64, copy=False)
+    found = np.zeros(size)
+    for first in range(0, len(code), _STEP):
+        some = slice(first, first + _STEP)
+        found += np.bincount(code[some], None if n is None else n[some], minlength=size)
+    return found.astype(np.int64)
+
+
+def _joined(coded: "Sequence[tuple[Numbers, Numbers | None]]") -> "tuple[Numbers, Numbers | None]":
+    code = np.concatenate([code for code, _ in coded])
+    if all(n is None for _, n in coded):
+        return code, None
+    return code, np.concatenate([np.ones(len(c)) if n is None else n for c, n in coded])
+
+
+def _picked(codes: "Numbers", values: "Numbers", wanted: "Numbers", places: "Numbers") -> "Numbers":
+    """The number at each place among those of each wanted code."""
+    if not codes.size:
+        return np.zeros(wanted.shape, values.dtype)
+    codes, values = _sorted(codes, values)
+    at = np.searchsorted(codes, wanted) + places
+    found: Numbers = values[np.clip(at, 0, codes.size - 1)]
+    return found
+
+
+def _sorted(codes: "Numbers", values: "Numbers") -> "tuple[Numbers, Numbers]":
     """By code, and by value within one."""
     if values.dtype.kind == "f":
         order = np.lexsort((values, codes))
         return codes[order], values[order]
     both = np.sort((codes.astype(np.int64) << 32) | values)
     return both >> 32, both & 0xFFFFFFFF
-
-
-def _pick(codes: "Numbers", values: "Numbers", wanted: "Numbers", places: "Numbers") -> "Numbers":
-    if not codes.size:
-        return np.zeros(wanted.shape, values.dtype)
-    at = np.searchsorted(codes, wanted) + places
-    found: Numbers = values[np.clip(at, 0, codes.size - 1)]
-    return found

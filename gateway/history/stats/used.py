@@ -181,17 +181,21 @@ def _by_row(rows: Rows, period: Period) -> _Entries:
         known = np.unique(np.append(pair[plain], other))
         pair, other, size = *(np.searchsorted(known, one) for one in (pair, other)), known.size
     pair[crossing] = size
+    begins = np.flatnonzero(np.diff(pair, prepend=-1))  # of rows side by side that are of one pair
+    pair, n = pair[begins], np.diff(begins, append=len(pair))
     over = other[others.ended]
     posted = paid = np.zeros(size, np.int64)
     if "charge" in rows.part.rows:
         charge = rows.column("charge")
         late = charge[others.place[others.ended]]
-        posted = summed(pair, charge, size) + summed(over, late, size)
-        paid = counted(pair[charge > 0], size) + counted(over[late > 0], size)
-    whole = counted(pair, size)
+        posted = summed(pair, np.add.reduceat(charge, begins), size) + summed(over, late, size)
+        some_paid = np.add.reduceat(charge > 0, begins, dtype=np.int64)
+        paid = summed(pair, some_paid, size) + counted(over[late > 0], size)
+    whole = summed(pair, n, size)
     runs = whole + counted(other, size)
     ended = whole + counted(over, size)
-    seconds = summed(pair, rows.column("run"), size) + summed(other, others.seconds, size)
+    told = np.add.reduceat(rows.column("run"), begins, dtype=np.int64)
+    seconds = summed(pair, told, size) + summed(other, others.seconds, size)
     some = np.flatnonzero(runs)
     sums = (column[some] for column in (runs, ended, seconds, posted - paid, paid))
     found = some if known is None else known[some]

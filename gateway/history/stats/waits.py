@@ -9,9 +9,10 @@ import numpy as np
 from gateway.core.wait_figures import UNKNOWN, Censored, Dimension, Figures, Question, Spread
 from gateway.core.wait_shapes import Choice, Overview
 from gateway.history.stats import longer
-from gateway.history.stats.chosen import TIMES, Keys, TimeKeys, is_ordered
+from gateway.history.stats.chosen import Keys, is_ordered
 from gateway.history.stats.columns import Part
 from gateway.history.stats.counts import Counts, Hours, count, hours
+from gateway.history.stats.pieces import Piece
 from gateway.history.stats.select import (
     DEFERRAL,
     RUN,
@@ -20,14 +21,15 @@ from gateway.history.stats.select import (
     Selection,
     again,
     ended,
+    known,
     waited,
 )
 from gateway.history.stats.spread import Tally
 from gateway.history.stats.threads import both
+from gateway.history.stats.time_keys import TIMES, TimeKeys
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
-    Piece = tuple[Numbers, Numbers]
 
 _PERCENTS = (50, 90, 95, 99)
 _CENSORED = (50, 90, 99)
@@ -116,8 +118,9 @@ def _answers(
     selection, size = Selection(parts, question), len(keys.names)
     used = hours(selection, keys)
     counts = count(selection, keys, used)
-    waits, deferrals = _waits(selection, keys, Keys(parts, None) if brief else keys)
-    (runs,) = selection.measured(keys, ended, [RUN])
+    waits = selection.measured(keys, waited, selection.waits_of_rows)
+    deferrals = selection.measured(Keys(parts, None) if brief else keys, waited, DEFERRAL)
+    runs = selection.measured(keys, ended, RUN)
     (wait, censored), run = both(
         lambda: _wait_spreads(selection, keys, waits),
         lambda: _spreads(Tally(runs.pieces, size), runs.sums),
@@ -152,18 +155,6 @@ def _figures(counted: Figures, *found: Any) -> Figures:
     )
 
 
-def _waits(
-    selection: Selection, keys: Keys | TimeKeys, of_deferrals: Keys | TimeKeys
-) -> list[Measured]:
-    """Waits, and deferrals by keys that may be others."""
-    if of_deferrals is keys:
-        return selection.measured(keys, waited, [selection.waits_of_rows, DEFERRAL])
-    return [
-        *selection.measured(keys, waited, [selection.waits_of_rows]),
-        *selection.measured(of_deferrals, waited, [DEFERRAL]),
-    ]
-
-
 def _counted(counts: Counts, used: Hours, place: int) -> Figures:
     started, never, waiting = (
         int(of_keys[place]) for of_keys in (counts.started, counts.never, counts.waiting)
@@ -182,12 +173,12 @@ def _counted(counts: Counts, used: Hours, place: int) -> Figures:
     )
 
 
-def _of_few(pieces: "Sequence[Piece]", size: int) -> list[Spread]:
-    if not any(len(values) for _, values in pieces):
+def _of_few(pieces: Sequence[Piece], size: int) -> list[Spread]:
+    if not any(len(piece) for piece in pieces):
         return [Spread()] * (size + 1)
     sums = np.zeros(size + 1)
-    for key, values in pieces:
-        sums += np.bincount(key, values, minlength=size + 1)
+    for piece in pieces:
+        sums += np.bincount(piece.key, piece.value, minlength=size + 1)
     sums[-1] = sums[:-1].sum()
     return _spreads(Tally(pieces, size), sums)
 
@@ -253,7 +244,8 @@ def _ratios(
     not 0."""
     alike = all(np.array_equal(cells.waited, cells.ended) for cells in selection.cells)
     if not alike:
-        waits, runs = selection.measured(keys, _both, [selection.waits_of_rows, RUN])
+        waits = selection.measured(keys, _both, selection.waits_of_rows)
+        runs = selection.measured(keys, _both, RUN)
     of_sums = [
         float(wait / run) if run else None for wait, run in zip(waits.sums, runs.sums, strict=True)
     ]
@@ -261,12 +253,13 @@ def _ratios(
         nothing: list[float | None] = [None] * len(of_sums)
         return of_sums, nothing, nothing
 
-    some = [
-        (key[run > 0], wait[run > 0] / run[run > 0])
-        for (key, wait), (_, run) in zip(waits.pieces, runs.pieces, strict=True)
-    ]
     size = len(keys.names)
-    sums = sum((np.bincount(k, v, minlength=size + 1)[:size] for k, v in some), np.zeros(size))
+    some = selection.pieces(keys, _both, lambda rows: _ratio(selection.wait(rows), RUN.of(rows)))
+    some = known(some)
+    sums = sum(
+        (np.bincount(one.key, one.value, minlength=size + 1)[:size] for one in some),
+        np.zeros(size),
+    )
     tally = Tally(some, size, whole=False)
     n = np.maximum(tally.n, 1)
     middle = tally.at(np.stack(((tally.n - 1) // 2, tally.n // 2), axis=1)).mean(axis=1)
@@ -275,6 +268,12 @@ def _ratios(
         _where(tally.n, np.append(sums, sums.sum()) / n),
         _where(tally.n, middle),
     )
+
+
+def _ratio(wait: "Numbers", run: "Numbers") -> "Numbers":
+    """Below 0 where there is none."""
+    found: Numbers = np.divide(wait, run, out=np.full(len(run), -1.0), where=run > 0)
+    return found
 
 
 def _where(n: "Numbers", values: "Numbers") -> list[float | None]:
