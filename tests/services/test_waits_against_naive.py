@@ -195,7 +195,9 @@ def check(figures, rows, question):
     times = [waited(row, question) for row in started]
     check_spread(figures.wait, times)
     check_spread(figures.run, [run_time(row) for row in rows if has_ended(row)])
-    deferred = [max((r["eligible_time"] or 0) - r["submit_time"], 0) for r in started]
+    deferred = [
+        max(min(r["eligible_time"] or 0, r["start_time"]) - r["submit_time"], 0) for r in started
+    ]
     check_spread(figures.deferral, deferred)
     again = [r for r in rows if r["restarts"] and r["start_time"] and not held(r, question)]
     check_spread(figures.requeue_wait, [waited(row, question) for row in again])

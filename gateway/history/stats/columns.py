@@ -63,7 +63,8 @@ _NEVER = 2**32 - 1
 _SECOND = "greatest(coalesce(epoch_us({}) // 1000000, 0), 0)::UINTEGER"
 # An imported file may be older than a column.
 _NULLS = ", ".join(f'NULL::{kind.value} AS "{name}"' for name, kind in COLUMNS.items())
-# `eligible`: of a row that started never unknown. Unknown numbers are -1, unknown texts empty.
+# `eligible`: of a row that started never unknown, and not after its start. Unknown numbers are -1, unknown texts empty.
+_BECAME = "least(coalesce(eligible_time, submit_time), start_time)"
 _PART = f"""
 CREATE OR REPLACE TEMP TABLE part AS SELECT
     CASE WHEN start_time IS NOT NULL THEN if(end_time IS NULL, {RUNNING}, {ENDED})
@@ -74,7 +75,7 @@ CREATE OR REPLACE TEMP TABLE part AS SELECT
     coalesce(limit_minutes, -1)::INTEGER AS limit_minutes,
     {", ".join(f'''coalesce("{name}", '') AS "{name}"''' for name in TEXTS)},
     {_SECOND.format("coalesce(submit_time, eligible_time, start_time, end_time)")} AS submit,
-    {_SECOND.format("if(start_time IS NULL, eligible_time, coalesce(eligible_time, submit_time))")}
+    {_SECOND.format(f"if(start_time IS NULL, eligible_time, {_BECAME})")}
         AS eligible,
     {_SECOND.format("start_time")} AS start, {_SECOND.format("end_time")} AS "end",
     if(start_time IS NULL OR end_time IS NULL, 0, greatest(0, coalesce(elapsed_seconds,

@@ -10,6 +10,7 @@ from gateway.history.stats import chosen
 from gateway.history.stats.chosen import Keys, Rows, entries
 from gateway.history.stats.columns import ENDED, LEFT, RUNNING, WAITING, Part
 from gateway.history.stats.people import People
+from gateway.history.stats.periods import inside
 from gateway.history.stats.select import RUN, Cells, Selection
 from gateway.history.stats.threads import each
 from gateway.history.stats.time_keys import TimeKeys
@@ -131,32 +132,19 @@ def _seconds(found: Rows, question: Question, n: "Numbers", *, clipped: bool) ->
     run = told.astype(np.float64)
     first, last = found.part.started_to_ended
     now = int(question.now.timestamp())
-    since = question.since.timestamp() if question.since and clipped else 0
-    until = question.until.timestamp() if question.until and clipped else 2**32
-    goes_on = last > now
-    if since <= first and last <= until and not goes_on:
+    since = int(question.since.timestamp()) if question.since and clipped else 0
+    until = int(question.until.timestamp()) if question.until and clipped else 2**32
+    if since <= first and last <= min(until, now):
         return run
     start, end = found.column("start"), found.column("end")
     over = np.flatnonzero((start < since) | (end > until) | (end == 0))
     if over.size:
-        told = found.column("run")[over].astype(np.float64)
+        told = found.column("run")[over].astype(np.int64)
         latest = found.column("latest")[over] if "latest" in found.part.rows else end[over]
-        now_or_limit = np.minimum(latest, now)
-        longer = _inside(start[over], end[over], told, (since, until, now_or_limit)) - told
+        began, ended = start[over].astype(np.int64), end[over].astype(np.int64)
+        goes_on, ended = ended == 0, np.where(ended > 0, ended, np.minimum(latest, now))
+        lasted = np.where(goes_on, np.maximum(ended - began, 0), told)
+        longer = inside(began, ended, lasted, since, until) - told
         place = np.searchsorted(np.cumsum(n), over, side="right")
         run += np.bincount(place, longer, minlength=len(run))
     return np.maximum(run, 0, out=run)
-
-
-def _inside(
-    start: "Numbers", end: "Numbers", run: "Numbers", bounds: "tuple[float, float, Numbers]"
-) -> "Numbers":
-    """The part of each run time between `since` and `until`, as its part of start to end."""
-    since, until, now = bounds
-    start, ended = start.astype(np.float64), end > 0
-    end = np.where(ended, end, now).astype(np.float64)
-    whole = np.maximum(end - start, 0)
-    run = np.where(ended, run, whole)
-    inside = np.clip(np.minimum(end, until) - np.maximum(start, since), 0, whole)
-    found: Numbers = np.where(inside == whole, run, run * inside / np.maximum(whole, 1))
-    return found

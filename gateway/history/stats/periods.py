@@ -134,15 +134,16 @@ class Period:
         lo, hi = self.begins[month], self.ends[month]
         end = rows.column("end")[which].astype(np.int64)
         told = np.where(end > 0, rows.column("run")[which], ended - start)
-        seconds = _inside(start[each], ended[each], told[each], lo, hi)
+        seconds = inside(start[each], ended[each], told[each], lo, hi)
         over = (end[each] > 0) & (end[each] >= lo) & (end[each] < hi)
         return Some(which[each], month, seconds, over)
 
 
-def _inside(
-    start: "Numbers", ended: "Numbers", run: "Numbers", lo: "Numbers", hi: "Numbers"
+def inside(
+    start: "Numbers", ended: "Numbers", run: "Numbers", lo: "Numbers | int", hi: "Numbers | int"
 ) -> "Numbers":
-    """Of each run time the part in [lo, hi), as its part of start to end."""
+    """Of each run time the part in [lo, hi), as its part of start to end: whole seconds, and those
+    of neighbouring periods add up."""
     length = np.maximum(ended - start, 0)
     divisor = np.maximum(length, 1)
     until = run * np.clip(hi - start, 0, length) // divisor
