@@ -100,7 +100,7 @@ def _saved_layers(overlay: Overlay, state: State, kept: store.Store) -> tuple[St
     if not fresh and not lost:
         return state, None
     held = sum(one.content for one in state.layers)
-    added = sum(now[path].size for path in fresh)
+    added = sum(now[path].size for path in fresh if now[path].kind == "f")
     dead = held + added - live
     whole = len(state.layers) >= MOST_LAYERS or dead * DEAD > held + added
     under = () if whole else state.layers
@@ -119,8 +119,11 @@ def _saved_layers(overlay: Overlay, state: State, kept: store.Store) -> tuple[St
         one = Layer(*_take_in(aside, kept), written.size, written.count)
     finally:
         store.remove(aside)
-    is_new = one.sha256 not in {old.sha256 for old in state.layers}
-    return replace(state, layers=(*under, one), entries=entries), one.bytes if is_new else 0
+    layers = (*under, one)
+    if [each.sha256 for each in layers] == [each.sha256 for each in state.layers]:
+        return replace(state, entries=entries), None
+    is_new = one.sha256 not in {each.sha256 for each in state.layers}
+    return replace(state, layers=layers, entries=entries), one.bytes if is_new else 0
 
 
 def _listing(env: bytes, state: State) -> dict[bytes, Entry]:
