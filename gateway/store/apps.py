@@ -1,7 +1,7 @@
 """Applications: one's own and those that one was named for, their doors and their guests."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,7 @@ class Door:
 
     address: str
     port: int
-    key: str
+    key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,9 @@ class AppRow:
     created_at: datetime
     folder: str
     group: str
+    partition: str
+    qos: str
+    asked_minutes: int
     job_id: int | None
     slurm_id: int | None
     job_state: str | None
@@ -71,10 +74,6 @@ class AppRow:
     def is_open(self) -> bool:
         """Neither over nor refused: it runs, waits, or is on its way to Slurm."""
         return self.active or (self.job_id is None and self.state in ON_ITS_WAY)
-
-
-def _request(name: str) -> ColumnElement[Any]:
-    return _SUBMISSION.c.request[name]
 
 
 _COLUMNS = (
@@ -236,6 +235,9 @@ def _row(found: Any) -> AppRow:
         name=asked["name"],
         folder=asked["working_directory"],
         group=asked["account"],
+        partition=asked["partition"],
+        qos=asked["qos"],
+        asked_minutes=asked["time_limit_minutes"],
         door=Door(address, port, key) if address and port and key else None,
     )
     if row.job_id is not None and row.time_limit_minutes is not None:

@@ -47,6 +47,13 @@ def text(found: Mapping[str, Any], name: str) -> str:
     return value
 
 
+def typed(value: object, name: str) -> str:
+    """A value of a form as a person would have typed it; BadFields names the one that is none."""
+    if (wrong := _wrong(value)) or not isinstance(value, str | int):
+        raise BadFields({name: wrong or "not_a_value"})
+    return _typed(value)
+
+
 def ask(found: Mapping[str, Any]) -> Ask:
     """The form's fields under their own names, and `values` for those of the template.
 

@@ -21,6 +21,7 @@ from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.web import failures, i18n, show
 from gateway.web.access import init_access, viewer_or_none
 from gateway.web.deps import Deps
+from gateway.web.frontdoor import init_front_door
 from gateway.web.ids import Id
 from gateway.web.money import init_money
 from gateway.web.security import init_security
@@ -35,8 +36,11 @@ from gateway.web.views import (
     admin_prices,
     admin_review,
     api,
+    api_apps,  # noqa: F401  # adds its routes to the API's
     api_usage,  # noqa: F401  # adds its route to the API's
     api_waits,  # noqa: F401  # adds its routes to the API's
+    appgate,
+    apps,
     auth,
     cluster,
     forecast_record,
@@ -93,6 +97,7 @@ def create_app(
     )
     app.url_map.converters["int"] = Id
     guard = init_security(app, settings)
+    init_front_door(app, settings.home)
     init_access(app)
     i18n.init_i18n(app, settings)
     _init_templates(app, settings)
@@ -102,6 +107,8 @@ def create_app(
     for module in (spot, admin, admin_credit, admin_prices, admin_review, admin_months, policy):
         app.register_blueprint(module.bp)
     for module in (admin_contribution, waits, wait_causes, usage):
+        app.register_blueprint(module.bp)
+    for module in (apps, appgate):
         app.register_blueprint(module.bp)
     app.register_blueprint(forecast_record.bp)
     app.register_blueprint(api.bp)
@@ -144,6 +151,7 @@ def menu() -> list[tuple[str, str]]:
         ("submit.new", gettext("Submit")),
         ("plan.index", gettext("Plan")),
         ("jobs.index", gettext("Jobs")),
+        ("apps.index", gettext("Notebooks")),
         ("cluster.index", gettext("Cluster")),
         ("waits.index", gettext("Waits")),
         ("group.index", gettext("Group")),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gateway.core.ask import FieldProblem
 from gateway.errors import GatewayError, Refused
+from gateway.web.app_texts import APP_ERRORS
 from gateway.web.contribution_texts import CONTRIBUTION_ERRORS
 from gateway.web.dataset_texts import DATASET_ERRORS
 from gateway.web.environment_texts import ENVIRONMENT_ERRORS
@@ -27,6 +28,7 @@ TEXTS: Mapping[str, Lazy] = {
     **CONTRIBUTION_ERRORS,
     **DATASET_ERRORS,
     **POLICY_ERRORS,
+    **APP_ERRORS,
     **ENVIRONMENT_ERRORS,
     **PROBLEM_TEXTS,
 }

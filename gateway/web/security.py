@@ -33,7 +33,7 @@ SESSION_COOKIE = "sluice"
 def init_security(app: Flask, settings: Settings) -> CSRFProtect:
     """Configure cookies, limits and headers; return the CSRF guard of every form."""
     app.config.update(
-        SECRET_KEY=_secret_key(settings.home / "secret_key"),
+        SECRET_KEY=secret_key(settings.home / "secret_key"),
         SESSION_COOKIE_NAME=SESSION_COOKIE,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
@@ -68,7 +68,7 @@ def _headers(response: Response) -> Response:
     return response
 
 
-def _secret_key(path: Path) -> bytes:
+def secret_key(path: Path) -> bytes:
     """Read the key that signs cookies; make it once, readable by its owner alone.
 
     Two web workers may start at once: the one who links first wins, the other reads.

@@ -27,6 +27,11 @@ TEMPLATES = sorted((assets() / "templates").rglob("*.html"))
 PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
+    "appgate.away",
+    "appgate.down",
+    "appgate.gate",
+    "apps.show",
+    "apps.state",
     "contribution.csv",
     "contribution.index",
     "contribution.line",
