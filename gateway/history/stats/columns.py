@@ -63,7 +63,8 @@ _NEVER = 2**32 - 1
 _SECOND = "greatest(coalesce(epoch_us({}) // 1000000, 0), 0)::UINTEGER"
 # An imported file may be older than a column.
 _NULLS = ", ".join(f'NULL::{kind.value} AS "{name}"' for name, kind in COLUMNS.items())
-# `eligible`: of a row that started never unknown, and not after its start. Unknown numbers are -1, unknown texts empty.
+# `eligible`: of a row that started never unknown, and not after its start. Unknown numbers are -1,
+# unknown texts empty.
 _BECAME = "least(coalesce(eligible_time, submit_time), start_time)"
 _PART = f"""
 CREATE OR REPLACE TEMP TABLE part AS SELECT
