@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from gateway.cli.common import now, said, settings
-from gateway.cli.history_sets import zone_named
+from gateway.cli.history_sets import mapping_in, zone_named
 from gateway.cli.output import JSON, local, put, table
-from gateway.core.csv_mapping import BadMapping, CsvMapping, from_toml
 from gateway.core.wait_figures import Wait
 from gateway.history.forecasting.backtest import BASELINES, Report, Score
 from gateway.history.forecasting.backtest import backtest as ask_the_past
@@ -79,21 +78,12 @@ def backtest(
         source="backtest",
         zone=zone_named(zone) if zone else site,
         now=now(),
-        mapping=_mapping(mapping),
+        mapping=mapping_in(mapping),
         delimiter="|" if kind == "sacct" else None,
     )
     trace = read_trace(given, wait=Wait(wait))
     report = ask_the_past(trace.rows, train=train)
     put(_facts(trace, report), [] if as_json else list(_lines(trace, report)), as_json=as_json)
-
-
-def _mapping(path: Path | None) -> CsvMapping | None:
-    if path is None:
-        return None
-    try:
-        return from_toml(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadMapping(f"{path}: {error}") from error
 
 
 def _facts(trace: Trace, report: Report) -> dict[str, Any]:

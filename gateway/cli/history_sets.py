@@ -56,7 +56,7 @@ def import_columns(file: str, kind: str, options: Options) -> None:
         zone=zone_named(options.zone) if options.zone else found.timezone.key,
         now=now(),
         cluster=options.cluster,
-        mapping=_mapping(options.mapping),
+        mapping=mapping_in(options.mapping),
         delimiter=options.delimiter,
     )
     if options.dry_run:
@@ -117,7 +117,8 @@ def zone_named(name: str) -> str:
         raise click.ClickException(f"{name!r} is no time zone.") from error
 
 
-def _mapping(path: Path | None) -> CsvMapping | None:
+def mapping_in(path: Path | None) -> CsvMapping | None:
+    """What a mapping file says. Raises BadMapping."""
     if path is None:
         return None
     try:

@@ -10,7 +10,7 @@ import click
 from gateway.cli.common import now, said, settings
 from gateway.cli.output import JSON, MOMENT, amounts, card_hours, iso, plain, put, table
 from gateway.cli.past import history_in_step
-from gateway.core.usage_figures import HOUR, By, Use
+from gateway.core.usage_figures import By, Use, facts, ways
 from gateway.core.wait_figures import Dimension, Question
 from gateway.services.usage_history import past_use
 
@@ -64,9 +64,10 @@ def usage(
     Of a run over the edge of the period the part inside counts; its charge counts whole where it
     ended, refunds not taken off. Needs no Slurm, and of imported sets no database either.
     """
-    ways = [By(one) for one in by] or [By.GROUP]
-    if len(ways) > 2 or len(set(ways)) < len(ways):
-        raise click.UsageError("--by: one or two different ones.")
+    try:
+        along = ways(by)
+    except ValueError as error:
+        raise click.UsageError("--by: one or two different ones.") from error
     found = settings()
     question = Question(
         now=now(),
@@ -76,9 +77,9 @@ def usage(
         zone=found.timezone.key,
     )
     with past_use(history_in_step(found)) as past:
-        shown, whole = past.use_and_total(question, ways)
+        shown, whole = past.use_and_total(question, along)
     rows, total = shown.rows, whole or Use()
-    put(_facts(question, ways, rows, total), _lines(ways, rows, total), as_json=as_json)
+    put(_facts(question, along, rows, total), _lines(along, rows, total), as_json=as_json)
 
 
 def _facts(question: Question, by: Sequence[By], rows: Sequence[Use], total: Use) -> dict[str, Any]:
@@ -96,16 +97,7 @@ def _facts(question: Question, by: Sequence[By], rows: Sequence[Use], total: Use
 
 
 def _figures(row: Use) -> dict[str, Any]:
-    return {
-        "gpu_hours": row.gpu_seconds / HOUR,
-        "gpu_seconds": row.gpu_seconds,
-        "cpu_hours": row.cpu_seconds / HOUR,
-        "runs": row.runs,
-        "runs_ended": row.ended,
-        "runs_without_cards_told": row.untold,
-        "people": row.people,
-        **amounts(charged=row.charge),
-    }
+    return {**facts(row), **amounts(charged=row.charge)}
 
 
 def _lines(by: Sequence[By], rows: Sequence[Use], total: Use) -> list[str]:

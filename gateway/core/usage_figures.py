@@ -15,6 +15,7 @@ from typing import Any
 from gateway.core.wait_figures import Dimension
 
 HOUR = 3600
+_MOST_WAYS = 2
 LEAST_RUNS = 20  # completed, for advice on a time limit
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 72, 96, 120, 168)  # hours that people ask for
 
@@ -42,6 +43,29 @@ class CreditSeen:
 
     all_groups: bool = False
     groups: tuple[str, ...] = ()
+
+
+def ways(given: Sequence[str]) -> list[By]:
+    """What use is to be told apart by: one or two different things, else ValueError; none named:
+    groups."""
+    found = [By(one) for one in given] or [By.GROUP]
+    if len(found) > _MOST_WAYS or len(set(found)) < len(found):
+        raise ValueError("one or two different ones")
+    return found
+
+
+def facts(use: "Use") -> dict[str, float]:
+    """The figures for programs, under the same names everywhere; the charge is told by who knows
+    how amounts are written there."""
+    return {
+        "gpu_hours": use.gpu_seconds / HOUR,
+        "gpu_seconds": use.gpu_seconds,
+        "cpu_hours": use.cpu_seconds / HOUR,
+        "runs": use.runs,
+        "runs_ended": use.ended,
+        "runs_without_cards_told": use.untold,
+        "people": use.people,
+    }
 
 
 @dataclass(frozen=True, slots=True)

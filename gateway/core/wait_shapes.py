@@ -122,13 +122,3 @@ class CausesRow:
     seconds: Mapping[Cause, int]
     people: int
     others: int
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A value that a dimension has, and of how many jobs. An empty value: unknown."""
-
-    value: str
-    jobs: int
-    people: int
-    others: int

@@ -10,7 +10,6 @@ from gateway.core.wait_figures import Dimension, Figures, Question
 from gateway.core.wait_shapes import (
     LOG_BOUNDS,
     CausesRow,
-    Choice,
     Distribution,
     HeatCell,
     Overview,
@@ -109,13 +108,6 @@ class PastWaits:
         from gateway.history.stats.chosen import Keys  # noqa: PLC0415
 
         return Keys(self._parts, dimension).names
-
-    def options(self, question: Question) -> dict[Dimension, list[Choice]]:
-        """What filters can choose, the commonest first. Of the question only the period and whose
-        rows are one's own count."""
-        from gateway.history.stats import waits  # noqa: PLC0415
-
-        return waits.options(self._parts, question)
 
 
 @contextmanager

@@ -411,19 +411,6 @@ def test_causes(past, dimension):
     assert sum(row.jobs for row in found) == len(rows)
 
 
-def test_options_are_counted(past):
-    rows, parts = past
-    question = Question(now=datetime.fromtimestamp(NOW, UTC))
-    found = waits.options(parts, question)[Dimension.PARTITION]
-    jobs = [row for row in rows if counted(row, question)]
-    expected = {
-        one: sum((r["partition"] or "") == one for r in jobs) for one in ("", "a100", "v100")
-    }
-    assert {choice.value: choice.jobs for choice in found} == {
-        k: v for k, v in expected.items() if v
-    }
-
-
 def test_without_rows_there_are_no_figures():
     question = Question(now=datetime.fromtimestamp(NOW, UTC))
     assert waits.figures([], question).jobs == 0

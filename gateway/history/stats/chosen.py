@@ -1,6 +1,6 @@
 """Which rows a question is about, and what their key is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -217,13 +217,3 @@ def those(found: Rows, mask: "Numbers") -> Rows:
     counts = np.bincount(places, minlength=found.cells.size)
     where = index + found.where.start if isinstance(found.where, slice) else found.where[index]
     return Rows(found.part, found.cells[counts > 0], counts[counts > 0], where)
-
-
-def parts_rows(
-    parts: Sequence[Part], question: Question, only: "Sequence[Numbers]"
-) -> Iterator[Rows]:
-    """The rows of all parts; `only`: the wanted cells of each."""
-    for part, cells in zip(parts, only, strict=True):
-        found = rows(part, question, cells)
-        if found is not None:
-            yield found

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gateway.core.wait_figures import UNKNOWN, Censored, Dimension, Figures, Question, Spread
-from gateway.core.wait_shapes import Choice, Overview
+from gateway.core.wait_figures import Censored, Dimension, Figures, Question, Spread
+from gateway.core.wait_shapes import Overview
 from gateway.history.stats import longer
 from gateway.history.stats.chosen import Keys, is_ordered
 from gateway.history.stats.columns import Part
@@ -71,24 +71,6 @@ def others(parts: Sequence[Part], question: Question) -> int:
     keys = Keys(parts, None)
     selection = Selection(parts, question)
     return int(count(selection, keys, hours(selection, keys)).others[-1])
-
-
-def options(parts: Sequence[Part], question: Question) -> dict[Dimension, list[Choice]]:
-    """What filters can choose, the commonest first."""
-    selection = Selection(parts, replace(question, only={}, least_gpus=0))
-    found = {}
-    for dimension in (one for one in Dimension if one not in TIMES):
-        keys = Keys(parts, dimension)
-        counts = count(selection, keys)
-        jobs = counts.started + counts.never + counts.waiting
-        columns = (column.tolist() for column in (jobs, counts.people, counts.others))
-        choices = [
-            Choice("" if name == UNKNOWN else name, *numbers)
-            for name, *numbers in zip(keys.names, *columns, strict=False)
-        ]
-        some = [choice for choice in choices if choice.jobs]
-        found[dimension] = sorted(some, key=lambda one: (-one.jobs, one.value))
-    return found
 
 
 def keys_of(

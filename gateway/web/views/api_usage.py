@@ -6,15 +6,13 @@ from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission
-from gateway.core.usage_figures import HOUR, By, Use
+from gateway.core.usage_figures import By, Use, facts, ways
 from gateway.services.usage_history import seen_use
 from gateway.web import apijson, costjson
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.views import waits_frame
 from gateway.web.views.api import bp
-
-_MOST_WAYS = 2
 
 
 @bp.get("/usage")
@@ -41,21 +39,11 @@ def usage() -> ResponseReturnValue:
 
 
 def _ways() -> list[By]:
-    given = request.args.getlist("by") or [By.GROUP.value]
-    wrong = [text for text in given if text not in set(By)]
-    if wrong or len(given) > _MOST_WAYS or len(set(given)) < len(given):
-        raise apijson.BadFields({"by": "unknown_choice"})
-    return [By(text) for text in given]
+    try:
+        return ways(request.args.getlist("by"))
+    except ValueError as error:
+        raise apijson.BadFields({"by": "unknown_choice"}) from error
 
 
 def _figures(row: Use) -> dict[str, Any]:
-    return {
-        "gpu_hours": row.gpu_seconds / HOUR,
-        "gpu_seconds": row.gpu_seconds,
-        "cpu_hours": row.cpu_seconds / HOUR,
-        "runs": row.runs,
-        "runs_ended": row.ended,
-        "runs_without_cards_told": row.untold,
-        "people": row.people,
-        "charged": costjson.amount(row.charge),
-    }
+    return {**facts(row), "charged": costjson.amount(row.charge)}
