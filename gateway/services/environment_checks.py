@@ -48,15 +48,25 @@ _AGAIN = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A pair of the matrix: its newest check, and the job that is on its way. `changed`: the
-    environment is another than the one that was checked. `not_sent`: why the last one could not
-    be."""
+    """A pair of the matrix: its newest check, and the newest job. `changed`: the environment is
+    another than the one that was checked."""
 
     gpu_type: str
     check: CheckRow | None
-    open_job: SiteJobRow | None
+    job: SiteJobRow | None
     changed: bool
-    not_sent: str | None
+
+    @property
+    def open_job(self) -> SiteJobRow | None:
+        return self.job if self.job is not None and self.job.state == "open" else None
+
+    @property
+    def not_sent(self) -> str | None:
+        """Why the newest one could not even be sent."""
+        if self.job is None or self.job.state != "failed":
+            return None
+        known = self.check is not None and self.check.site_job_id >= self.job.id
+        return None if known else self.job.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +220,7 @@ def _due(
     for one in listed:
         environment = one.environment
         for cell in _cells(one, types, checks, newest):
-            job = newest.get(_subject(environment.name, cell.gpu_type))
-            lately = job is not None and now - job.created_at < _AGAIN
+            lately = cell.job is not None and now - cell.job.created_at < _AGAIN
             old = cell.check is None or cell.changed or now - cell.check.at > every
             if old and cell.open_job is None and not (cell.not_sent and lately):
                 due.append((environment, cell.gpu_type))
@@ -224,21 +233,12 @@ def _cells(
     checks: Mapping[tuple[str, str], CheckRow],
     newest: Mapping[str, SiteJobRow],
 ) -> tuple[Cell, ...]:
-    name, print_now = entry.environment.name, fingerprint(entry.environment)
+    name, now = entry.environment.name, fingerprint(entry.environment)
     made = []
     for gpu_type in types:
-        check, job = checks.get((name, gpu_type)), newest.get(_subject(name, gpu_type))
-        unsent = job is not None and job.state == "failed"
-        unsent = unsent and (check is None or (job is not None and check.site_job_id < job.id))
-        made.append(
-            Cell(
-                gpu_type,
-                check,
-                job if job is not None and job.state == "open" else None,
-                check is not None and check.fingerprint != print_now,
-                job.code if job is not None and unsent else None,
-            )
-        )
+        check = checks.get((name, gpu_type))
+        changed = check is not None and check.fingerprint != now
+        made.append(Cell(gpu_type, check, newest.get(_subject(name, gpu_type)), changed))
     return tuple(made)
 
 

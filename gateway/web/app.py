@@ -43,6 +43,7 @@ from gateway.web.views import (
     apps,
     auth,
     cluster,
+    environments,
     forecast_record,
     group,
     group_budgets,  # noqa: F401  # adds its routes to the group's
@@ -110,6 +111,7 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (apps, appgate):
         app.register_blueprint(module.bp)
+    app.register_blueprint(environments.bp)
     app.register_blueprint(forecast_record.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge

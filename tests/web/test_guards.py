@@ -40,6 +40,8 @@ NOT_IN_MENU = {
     "credit.campaigns",
     "credit.groups",
     "credit.packages",
+    "environments.index",
+    "environments.new",
     "forecast_record.csv",
     "forecast_record.index",
     "months.differences_csv",

@@ -26,6 +26,7 @@ from gateway.web.texts import gettext
 from gateway.web.views import (
     choices,
     earlier,
+    environmentwarn,
     formwarn,
     planfill,
     quotebox,
@@ -160,7 +161,10 @@ def view(
         helps=_helps(fields),
         readings=_readings(seen.reading, manifest),
         problems=at_fields,
-        warnings=formwarn.warnings(seen.reading),
+        warnings={
+            **formwarn.warnings(seen.reading),
+            **environmentwarn.warnings(ask, seen.reading, manifest, offered.partition),
+        },
         general=[one for name, one in at_fields.items() if name not in named],
         beside=choices.beside(seen, offered.partition),
         quote=quotebox.build(seen.reading, offer, template=ask.template),
