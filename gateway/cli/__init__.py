@@ -12,6 +12,8 @@ _COMMANDS = {
     "web": "gateway.cli.up:web",
     "worker": "gateway.cli.up:worker",
     "doctor": "gateway.cli.doctor:doctor",
+    "nginx-config": "gateway.cli.front:nginx_config",
+    "notebook": "gateway.cli.notebook:notebook",
     "user": "gateway.cli.user:user",
     "group": "gateway.cli.group:group",
     "db": "gateway.cli.db:db",
@@ -29,6 +31,8 @@ _COMMANDS = {
     "forecast": "gateway.cli.forecast:forecast",
     "usage": "gateway.cli.usage:usage",
     "waits": "gateway.cli.waits:waits",
+    "dataset": "gateway.cli.dataset:dataset",
+    "snapshot": "gateway.cli.snapshot:snapshot",
     "cluster": "gateway.cli.cluster:cluster",
 }
 

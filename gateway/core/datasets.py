@@ -18,7 +18,7 @@ LONGEST_NAME = 64
 LONGEST_TEXT = 4000
 MOST_MANIFEST_BYTES = 256 * 2**20
 MOST_TOLD = 200  # files of each kind in a report
-HEALTH = ("unknown", "checking", "good", "damaged", "failed")
+HEALTH = ("unknown", "good", "damaged", "failed")
 VISIBILITY = ("everyone", "listed", "groups")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)

@@ -59,7 +59,7 @@ class DatasetVersion(Base):
             "state in ('draft','requested','published','withdrawn')", name="state_known"
         ),
         CheckConstraint(
-            "health in ('unknown','checking','good','damaged','failed')", name="health_known"
+            "health in ('unknown','good','damaged','failed')", name="health_known"
         ),
     )
 

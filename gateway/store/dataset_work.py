@@ -129,7 +129,6 @@ def due_for_check(session: Session, *, before: datetime, limit: int) -> tuple[Ve
         .where(
             _V.state == "published",
             _V.manifest.is_not(None),
-            _V.health != "checking",
             func.coalesce(_V.checked_at, _V.published_at) < before,
         )
         .order_by(func.coalesce(_V.checked_at, _V.published_at))

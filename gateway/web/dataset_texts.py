@@ -39,5 +39,6 @@ DATASET_ERRORS = {
     "dataset_not_yours": _l("Only its owner, the leaders of its group and administrators do that."),
     "dataset_no_parent": _l("There is no version %(name)s that this one could be made from."),
     "dataset_request_done": _l("The request has been answered already."),
+    "dataset_no_place": _l("There is no partition where %(login)s may run such a job."),
     "dataset_reader": _l("Type the name of a group or of a Unix account."),
 }

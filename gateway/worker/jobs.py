@@ -22,6 +22,7 @@ from gateway.services import clean_up as cleaning
 from gateway.services import contribution as contributions
 from gateway.services import (
     credit,
+    dataset_verify,
     deliver,
     environment_checks,
     forecast_keep,
@@ -78,6 +79,7 @@ class Context:
     history: Path | None = None  # the folder of the columnar history; None: none is kept
     zone: tzinfo = UTC
     contribution_hour: int = 3
+    verify_every: timedelta = timedelta(0)  # of datasets; 0: never by the clock
     desk: site_jobs.Desk | None = None  # None: no jobs of the portal's own are sent
     environments: Callable[[], tuple[Environment, ...]] = tuple  # the file's
     check_every: timedelta = timedelta(0)  # of each environment; 0: never by the clock
@@ -387,6 +389,20 @@ def check_environments(context: Context) -> None:
         log.info("environment_checks_sent", jobs=sent)
 
 
+def verify_datasets(context: Context) -> None:
+    """Published datasets that nobody has read for long."""
+    desk = context.desk
+    if desk is None or not desk.service_login or not context.verify_every:
+        return
+    try:
+        sent = dataset_verify.start_due(desk=desk, every=context.verify_every, now=context.clock())
+    except Refused as error:
+        log.warning("datasets_unverified", code=error.code)
+        return
+    if sent:
+        log.info("dataset_verifications_sent", jobs=sent)
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures, ended sessions, forecasts and the telemetry of runs of long ago."""
     now = context.clock()
@@ -419,6 +435,7 @@ JOBS = (
     Periodic("contribution", 60.0, contribution),
     Periodic("site_jobs", 15.0, collect_site_jobs),
     Periodic("environment_checks", 60.0, check_environments),
+    Periodic("dataset_checks", 300.0, verify_datasets),
     Periodic("clean_up", 3600.0, clean_up),
 )
 

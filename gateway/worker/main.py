@@ -115,7 +115,9 @@ def build(settings: Settings) -> Worker:
         begin=leader.begin,
         read=make_begin(engine, read_only=True),
         broker=SocketBroker(settings.broker_socket, settings.broker_timeout_seconds),
-        catalogue=Catalogue.load(settings.template_folders, kit=settings.node_kit),
+        catalogue=Catalogue.load(
+            settings.template_folders, kit=settings.node_kit, local=settings.node_local
+        ),
         cluster=settings.cluster_name,
         zone=settings.timezone,
         service_login=settings.service_login,
@@ -135,6 +137,7 @@ def build(settings: Settings) -> Worker:
         history=settings.home / "history",
         desk=desk,
         environments=lambda: load_environments(settings.environments_file),
+        verify_every=timedelta(days=settings.dataset_verify_days),
         check_every=timedelta(days=settings.environment_check_days),
         clock=_clock,
     )

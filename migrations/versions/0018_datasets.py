@@ -104,7 +104,7 @@ def upgrade() -> None:
         sa.Column("checked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("read_mbps", sa.Double(), nullable=True),
         sa.CheckConstraint(
-            "health in ('unknown','checking','good','damaged','failed')",
+            "health in ('unknown','good','damaged','failed')",
             name=op.f("ck_dataset_version_health_known"),
         ),
         sa.CheckConstraint(

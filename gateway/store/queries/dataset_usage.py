@@ -16,6 +16,7 @@ class Usage:
     """`jobs` are submissions that became jobs; `card_seconds` those of their ended runs."""
 
     version_id: int
+    version: int
     jobs: int
     people: int
     card_seconds: int
@@ -28,6 +29,7 @@ def usage(session: Session, dataset_ids: Sequence[int]) -> dict[int, list[Usage]
         select(
             DatasetVersion.dataset_id,
             DatasetVersion.id,
+            DatasetVersion.version,
             func.count(Submission.id),
             func.count(Submission.person_id.distinct()),
             func.max(Submission.created_at),
@@ -35,13 +37,13 @@ def usage(session: Session, dataset_ids: Sequence[int]) -> dict[int, list[Usage]
         .join(DatasetUse, DatasetUse.version_id == DatasetVersion.id)
         .join(Submission, Submission.id == DatasetUse.submission_id)
         .where(DatasetVersion.dataset_id.in_(dataset_ids), Submission.job_id.is_not(None))
-        .group_by(DatasetVersion.dataset_id, DatasetVersion.id)
+        .group_by(DatasetVersion.dataset_id, DatasetVersion.id, DatasetVersion.version)
         .order_by(DatasetVersion.dataset_id, DatasetVersion.version.desc())
     )
     seconds = _card_seconds(session, dataset_ids)
     found: dict[int, list[Usage]] = {}
-    for dataset_id, version_id, jobs, people, last in session.execute(query):
-        row = Usage(version_id, jobs, people, seconds.get(version_id, 0), last)
+    for dataset_id, version_id, number, jobs, users, last in session.execute(query):
+        row = Usage(version_id, number, jobs, users, seconds.get(version_id, 0), last)
         found.setdefault(dataset_id, []).append(row)
     return found
 

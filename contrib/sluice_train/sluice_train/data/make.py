@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sluice_train.data.manifest import BadData, Entry, dump, files, sha256_of, workers
 from sluice_train.files import write_whole
@@ -24,6 +25,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path, help="default: FOLDER.manifest")
     parser.add_argument("--jobs", type=int, default=0, help="files read at a time")
+    parser.add_argument("--result", type=Path, help="where its hash and sums go, as JSON")
     given = parser.parse_args(argv)
     folder = given.folder.absolute()
     output = given.output or folder.with_name(f"{folder.name}.manifest")
@@ -31,16 +33,22 @@ def main(argv: Sequence[str]) -> int:
         text = make(folder, output.with_name(f"{output.name}.part"), jobs=given.jobs)
         write_whole(output, text)
         output.with_name(f"{output.name}.part").unlink(missing_ok=True)
-    except BadData as bad:
-        print(f"sluice: {bad}", file=sys.stderr)
-        return 1
-    except OSError as error:
+        found = _sums(text)
+        if given.result:
+            given.result.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(given.result, json.dumps(found) + "\n")
+    except (BadData, OSError) as error:
         print(f"sluice: {error}", file=sys.stderr)
         return 1
-    entries = text.count("\n")
-    size = sum(int(line.split(" ", 2)[1]) for line in text.splitlines())
-    print(f"{hashlib.sha256(text.encode()).hexdigest()} {size} bytes, {entries} files: {output}")
+    print(f"{found['sha256']} {found['bytes']} bytes, {found['files']} files: {output}")
     return 0
+
+
+def _sums(text: str) -> dict[str, Any]:
+    lines = text.split("\n")[:-1]
+    size = sum(int(line.split(" ", 2)[1]) for line in lines)
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    return {"sha256": sha256, "bytes": size, "files": len(lines)}
 
 
 def make(folder: Path, part: Path, *, jobs: int = 0) -> str:

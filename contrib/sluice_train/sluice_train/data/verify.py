@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_TOLD = 200
+MOST_BYTES = 60_000
 
 
 def main(argv: Sequence[str]) -> int:
@@ -70,7 +71,7 @@ def verify(folder: Path, entries: list[Entry], *, jobs: int = 0) -> dict[str, An
     seconds = time.monotonic() - began
     kinds = {"changed": changed, "missing": missing, "extra": extra}
     return {
-        **{kind: paths[:MOST_TOLD] for kind, paths in kinds.items()},
+        **{kind: _told(paths) for kind, paths in kinds.items()},
         "counts": {kind: len(paths) for kind, paths in kinds.items()},
         "files": len(entries),
         "bytes_read": read,
@@ -78,6 +79,16 @@ def verify(folder: Path, entries: list[Entry], *, jobs: int = 0) -> dict[str, An
         "writable": os.access(folder, os.W_OK),
         "error": odd,
     }
+
+
+def _told(paths: list[str]) -> list[str]:
+    """As many as a result may hold: what reads it takes no more than 256 KiB."""
+    told: list[str] = []
+    for path in paths[:MOST_TOLD]:
+        told.append(path)
+        if sum(len(json.dumps(one)) for one in told) > MOST_BYTES:
+            return told[:-1]
+    return told
 
 
 def _beyond(folder: Path, known: set[str]) -> tuple[list[str], str]:
