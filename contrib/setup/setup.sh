@@ -37,6 +37,7 @@ needs_package git git
 needs_package python3 python3
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 needs_package npm npm
+needs_package /usr/sbin/nginx nginx # notebooks are opened through it
 /sbin/ldconfig -p | grep 'libgomp\.so\.1' >/dev/null || missing+=(libgomp1) # LightGBM's wheel needs it
 if [ "${1:-}" != --run ]; then
     needs_package chromium chromium
@@ -51,7 +52,7 @@ fi
 if [ ${#missing[@]} -gt 0 ]; then
     [ "$(id -u)" = 0 ] || die "please install first: apt-get install ${missing[*]}"
     say "installing Debian packages: ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
+    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 # no service is started by being installed
     retry "the list of Debian packages" apt-get update -qq
     LC_ALL=C apt-get install --no-install-recommends --assume-no "${missing[@]}" 2>/dev/null |
         grep -E 'newly installed|^Need to get|additional disk space' | sed 's/^/  /' >&2 || true

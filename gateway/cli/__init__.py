@@ -31,8 +31,6 @@ _COMMANDS = {
     "forecast": "gateway.cli.forecast:forecast",
     "usage": "gateway.cli.usage:usage",
     "waits": "gateway.cli.waits:waits",
-    "dataset": "gateway.cli.dataset:dataset",
-    "snapshot": "gateway.cli.snapshot:snapshot",
     "cluster": "gateway.cli.cluster:cluster",
 }
 

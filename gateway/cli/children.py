@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gateway.cli.account import Account
@@ -48,6 +49,9 @@ class _Child:
             return
         code = self.process.poll()
         if code is not None:
+            # Its own children would hold the port or the socket against the next one.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process = None
             if now - self.started_at > STEADY_SECONDS:
                 self.failures = 0

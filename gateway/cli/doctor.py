@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import click
 
+from gateway.cli import front
 from gateway.cli.common import has_database, now, said, settings
 from gateway.config import Settings
 from gateway.errors import BadConfiguration, GatewayError
@@ -34,7 +35,7 @@ def doctor() -> None:
     """Check settings, folders, database, broker, polls and templates. Exit 1 if one is wrong."""
     found = settings()
     wrong = 0
-    for check in (_home, _database, _broker, _templates, _environments):
+    for check in (_home, _database, _broker, _templates, _environments, _nginx):
         for finding in check(found):
             wrong += finding.fix is not None
             click.echo(f"{'ok   ' if finding.fix is None else 'WRONG'} {finding.what}")
@@ -130,3 +131,15 @@ def _environments(found: Settings) -> Iterator[Finding]:
         yield Finding(str(error), f"mend {found.environments_file}")
         return
     yield Finding("1 environment" if len(listed) == 1 else f"{len(listed)} environments")
+
+
+def _nginx(_found: Settings) -> Iterator[Finding]:
+    """Only whether it is there: where it stands before the portal, the page of notebooks knows."""
+    program = front.nginx()
+    if program is None:
+        yield Finding(
+            "nginx is not installed, so notebooks cannot be opened",
+            "install nginx (with auth_request), then `sluice up`, or see `sluice nginx-config`",
+        )
+        return
+    yield Finding(f"nginx for notebooks: {program}")

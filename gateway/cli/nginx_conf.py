@@ -47,11 +47,13 @@ class Front:
             raise ValueError(f"nginx could read this in another way: {', '.join(wrong)}")
 
 
-def whole(front: Front, *, workers: int) -> str:
+def whole(front: Front, *, workers: int, as_root: bool = False) -> str:
     """A file for an nginx of one's own, which keeps all it writes in the front's folder."""
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    # Its workers must reach the folder, and that is root's where there is nobody else to be.
+    user = "user root;\n" if as_root else ""
     places = "\n".join(f"  {kind}_temp_path {front.folder}/{kind};" for kind in kinds)
-    return f"""daemon off;
+    return f"""{user}daemon off;
 pid {front.folder}/nginx.pid;
 error_log stderr warn;
 worker_processes {workers};
@@ -89,6 +91,7 @@ upstream sluice_web {{ server {web}; keepalive 16; }}
 # A path is taken only as it was written: after nginx has resolved dots, double slashes and encoded
 # characters it must still begin with the same application.
 _MAPS = rf"""map $http_upgrade $sluice_connection {{ "" close; default upgrade; }}
+map $request_uri $sluice_none {{ default 0; }}
 map $request_uri $sluice_written {{
   default "";
   "~^/apps/(?<sluice_w>[1-9][0-9]*)/" $sluice_w;
@@ -187,7 +190,7 @@ def _gate(front: Front) -> str:
   }}
 {_words(front, "sluice_away", "apps-away/$sluice_job")}
 {_words(front, "sluice_dead", "apps-down/$sluice_job")}
-{_words(front, "sluice_nowhere", "apps-away/0")}"""
+{_words(front, "sluice_nowhere", "apps-away/$sluice_none")}"""
 
 
 def _words(front: Front, name: str, page: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gateway.cli import account as accounts
+from gateway.cli import front
 from gateway.cli.account import Account
 from gateway.cli.children import Recipe, supervise
 from gateway.cli.common import make_home, private_files, said, settings
@@ -39,7 +40,15 @@ def up(user: str | None, no_broker: bool) -> None:
     make_home(found)
     _ready_database(found)
     account = _account(found, user)
-    recipes = [_web(found, account), _worker(found, account)]
+    program = front.usable(found)
+    recipes = [_web(found, account, behind_nginx=program is not None), _worker(found, account)]
+    if program is not None:
+        recipes.append(front.recipe(found, account, program))
+    else:
+        _say(
+            "Notebooks cannot be opened: nginx is not installed (or the path of its socket is too"
+            " long). All else works."
+        )
     broker = None if no_broker else _broker(found, account or accounts.own())
     if broker is not None:
         recipes.insert(0, broker)
@@ -104,8 +113,8 @@ def _account(found: Settings, wanted: str | None) -> Account | None:
     return None
 
 
-def _web(found: Settings, account: Account | None) -> Recipe:
-    argv = _web_argv(found)
+def _web(found: Settings, account: Account | None, *, behind_nginx: bool) -> Recipe:
+    argv = _web_argv(found, f"unix:{front.web_socket(found)}" if behind_nginx else found.listen)
     return Recipe("web", lambda: argv, _environment(found), account)
 
 
@@ -114,12 +123,12 @@ def _worker(found: Settings, account: Account | None) -> Recipe:
     return Recipe("worker", lambda: argv, _environment(found), account)
 
 
-def _web_argv(found: Settings) -> list[str]:
+def _web_argv(found: Settings, bind: str | None = None) -> list[str]:
     # Longer than the broker may take, or gunicorn would end a request that waits for Slurm.
     seconds = int(found.broker_timeout_seconds) + 15
     argv = [sys.executable, "-m", "gunicorn", "gateway.web.app:served()", "--preload"]
     argv += ["--config", "python:gateway.cli.serving"]
-    argv += ["--bind", found.listen, "--workers", str(found.web_workers)]
+    argv += ["--bind", bind or found.listen, "--workers", str(found.web_workers)]
     argv += ["--threads", str(WEB_THREADS), "--timeout", str(seconds), "--graceful-timeout", "5"]
     # Longer than the proxies keep theirs, or one of them meets a connection that just closed.
     argv += ["--keep-alive", "75", "--log-level", "warning", "--no-control-socket"]

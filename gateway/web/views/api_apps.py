@@ -22,49 +22,32 @@ from gateway.web.views.api import bp
 from gateway.web.views.apps import lengthen
 
 _SHORT = ("group", "partition", "gpu_type", "cards", "hours", "environment")
+_WITH_BODY = frozenset({"extend", "share", "unshare"})
 
 
 @bp.get("/notebooks")
 @requires(Permission.SUBMIT_JOB)
 def notebooks() -> ResponseReturnValue:
     """One's own that are open, and those one was named for."""
-    have, who = deps(), viewer()
-    with have.read() as session:
-        mine = store.own(session, who.person_id, apps.names(have.catalogue), open_only=True)
-        others = store.shared_with(session, who.person_id)
-    return jsonify(own=[_dump(row) for row in mine], shared=[_dump(row) for row in others])
+    return jsonify(listed())
 
 
 @bp.post("/notebooks")
 @requires(Permission.SUBMIT_JOB)
 def start_notebook() -> ResponseReturnValue:
     """`application`, and what of the short form is not left to the defaults."""
-    body, have = apijson.body(request), deps()
-    template = have.catalogue.get(apijson.text(body, "application"))
-    if template is None or template.manifest.app is None:
-        raise NotFound("application")
-    ask = appask.ask(template.manifest, _typed(body), offers.offer(viewer(), begin=have.read))
-    apijson.require_known(ask, template)
     try:
-        sent = sending.send(ask, request.headers.get("Idempotency-Key") or str(uuid4()))
+        found = started(apijson.body(request), request.headers.get("Idempotency-Key"))
     except InvalidAsk as invalid:
         return jsonify(apijson.problems([shown(one) for one in invalid.problems])), 422
-    row = apps.own(sent.now.row.id, viewer=viewer(), read=have.read)
-    place = url_for("api.notebook", submission_id=row.id)
-    return jsonify(_dump(row)), 201, {"Location": place}
+    return jsonify(found), 201, {"Location": url_for("api.notebook", submission_id=found["id"])}
 
 
 @bp.get("/notebooks/<int:submission_id>")
 @requires(Permission.USE_PORTAL)
 def notebook(submission_id: int) -> ResponseReturnValue:
     """How it does now, and with whom its owner has shared it."""
-    have = deps()
-    row, _ = apps.seen(submission_id, viewer=viewer(), read=have.read)
-    found = _dump(row)
-    if row.person_id == viewer().person_id:
-        with have.read() as session:
-            found["guests"] = [one.login for one in store.guests(session, row.id)]
-    return jsonify(found)
+    return jsonify(told(submission_id))
 
 
 @bp.post("/notebooks/<int:submission_id>/<action>")
@@ -72,6 +55,42 @@ def notebook(submission_id: int) -> ResponseReturnValue:
 def notebook_act(submission_id: int, action: str) -> ResponseReturnValue:
     """stop, keep, save, extend `{minutes}` (the whole new limit), share `{login}`, unshare
     `{login}`."""
+    body = apijson.body(request) if action in _WITH_BODY else {}
+    do(submission_id, action, body)
+    return "", 204
+
+
+def listed() -> dict[str, Any]:
+    have, who = deps(), viewer()
+    with have.read() as session:
+        mine = store.own(session, who.person_id, apps.names(have.catalogue), open_only=True)
+        others = store.shared_with(session, who.person_id)
+    return {"own": [_facts(row) for row in mine], "shared": [_facts(row) for row in others]}
+
+
+def started(body: dict[str, Any], key: str | None) -> dict[str, Any]:
+    """Raises InvalidAsk with problems at the fields of the whole form."""
+    have = deps()
+    template = have.catalogue.get(apijson.text(body, "application"))
+    if template is None or template.manifest.app is None:
+        raise NotFound("application")
+    ask = appask.ask(template.manifest, _typed(body), offers.offer(viewer(), begin=have.read))
+    apijson.require_known(ask, template)
+    sent = sending.send(ask, key or str(uuid4()))
+    return _facts(apps.own(sent.now.row.id, viewer=viewer(), read=have.read))
+
+
+def told(submission_id: int) -> dict[str, Any]:
+    have = deps()
+    row, _ = apps.seen(submission_id, viewer=viewer(), read=have.read)
+    found = _facts(row)
+    if row.person_id == viewer().person_id:
+        with have.read() as session:
+            found["guests"] = [one.login for one in store.guests(session, row.id)]
+    return found
+
+
+def do(submission_id: int, action: str, body: dict[str, Any]) -> None:
     have, who = deps(), viewer()
     row = apps.own(submission_id, viewer=who, read=have.read)
     begin, read, now = have.begin, have.read, have.clock()
@@ -83,16 +102,15 @@ def notebook_act(submission_id: int, action: str) -> ResponseReturnValue:
         case "save":
             app_acts.save(_looked(row))
         case "extend":
-            lengthen(row, _minutes())
+            lengthen(row, _minutes(body))
         case "share":
-            login = apijson.text(apijson.body(request), "login")
+            login = apijson.text(body, "login")
             apps.share(row.id, login, viewer=who, begin=begin, read=read, now=now)
         case "unshare":
-            login = apijson.text(apijson.body(request), "login")
+            login = apijson.text(body, "login")
             apps.unshare(row.id, login, viewer=who, begin=begin, read=read)
         case _:
             raise NotFound(f"action {action}")
-    return "", 204
 
 
 def _typed(body: dict[str, Any]) -> dict[str, str]:
@@ -108,8 +126,8 @@ def _typed(body: dict[str, Any]) -> dict[str, str]:
     return given | own | ({appask.KIND: kind} if kind != "|" else {})
 
 
-def _minutes() -> int:
-    found = apijson.body(request).get("minutes")
+def _minutes(body: dict[str, Any]) -> int:
+    found = body.get("minutes")
     if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 2**31:
         raise Refused("bad_request", field="minutes")
     return found
@@ -120,7 +138,7 @@ def _looked(row: AppRow) -> AppRow:
     return apps.look(row, begin=have.begin, read=have.read, broker=have.broker)
 
 
-def _dump(row: AppRow) -> dict[str, Any]:
+def _facts(row: AppRow) -> dict[str, Any]:
     """Never the door or its key: who may open it goes through the portal's address."""
     fresh, state = appview.read(row)
     page = appview.build(fresh, state=state)
