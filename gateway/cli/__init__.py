@@ -31,6 +31,9 @@ _COMMANDS = {
     "forecast": "gateway.cli.forecast:forecast",
     "usage": "gateway.cli.usage:usage",
     "waits": "gateway.cli.waits:waits",
+    "dataset": "gateway.cli.dataset:dataset",
+    "snapshot": "gateway.cli.snapshot:snapshot",
+    "environment": "gateway.cli.environment:environment",
     "cluster": "gateway.cli.cluster:cluster",
 }
 
