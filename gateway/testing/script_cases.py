@@ -62,6 +62,7 @@ def rendered(case: Case) -> str:
         nodes=case.nodes,
         gpus_per_node=resources.gpus_for(processes, case.count),
         cpus_per_task=resources.cpus_for(processes),
+        requeue=template.manifest.sbatch.requeue,
         signal=template.manifest.sbatch.signal,
         array=array,
         output="/home/member/runs/%x-%A_%a.out" if array else SPEC.output,

@@ -20,8 +20,11 @@ CASES = (
     Case("deepspeed-zero3", 2, 8, "conda"),
     Case("fsdp", 2, 4, "apptainer"),
     Case("hf-fsdp", 1, 8, "venv"),
+    Case("notebook", 1, 1, "venv"),
     Case("single-gpu", 1, 1, "conda"),
     Case("sweep", 1, 1, "venv"),
+    Case("tensorboard", 1, 1, "none"),
+    Case("vscode", 1, 4, "apptainer"),
 )
 
 

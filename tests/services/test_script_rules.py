@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.testing.script_cases import Case, cases, rendered
+from gateway.testing.script_cases import TEMPLATES, Case, cases, rendered
 
 SCRIPTS = {case: rendered(case) for case in cases()}
+# Applications are no runs that are saved and gone on with: they have rules of their own.
+APPS = {case: text for case, text in SCRIPTS.items() if TEMPLATES[case.template].manifest.app}
+RUNS = {case: text for case, text in SCRIPTS.items() if case not in APPS}
 STEP = re.compile(r"bash -c '(.*?)(?<!\\)' (?:program|torchrun) ", re.DOTALL)
 
 
@@ -169,9 +172,9 @@ RULES: list[Rule] = [found for name, found in sorted(globals().items()) if name.
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("template", sorted({case.template for case in SCRIPTS}))
+@pytest.mark.parametrize("template", sorted({case.template for case in RUNS}))
 def test_a_rule_holds_in_every_shape_and_environment(rule: Rule, template: str) -> None:
-    for case, text in SCRIPTS.items():
+    for case, text in RUNS.items():
         if case.template == template:
             try:
                 rule(case, text)
@@ -184,11 +187,21 @@ def test_there_is_a_function_for_each_of_the_twenty_rules() -> None:
 
 
 def test_an_image_is_entered_inside_the_step() -> None:
-    for case, text in SCRIPTS.items():
+    for case, text in RUNS.items():
         inside = case.environment == "apptainer"
         assert ("\nIMAGE=/opt/images/torch.sif\n" in text) == inside
         assert ("\nBINDS=(/scratch:/scratch)\n" in text) == inside
         assert re.search(r'launch .*bash -c .*"\$\{ENTER\[@\]\}"', text, re.DOTALL)
+
+
+def test_an_application_is_never_started_again_and_takes_the_warning_itself() -> None:
+    for case, text in APPS.items():
+        assert "\n#SBATCH --no-requeue\n" in text, case
+        assert "\n#SBATCH --signal=B:USR1@600\n" in text, case
+        assert text.index("\ntrap '' USR1\n") < text.index('\nexec "$SLUICE_PYTHON" -m '), case
+        assert ("\nIMAGE=/opt/images/torch.sif\n" in text) == (case.environment == "apptainer")
+        last = text.strip().split("\n")[-1]
+        assert last.startswith('  -- "${ENTER[@]}" '), case
 
 
 @pytest.fixture(scope="module")

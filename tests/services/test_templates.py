@@ -91,6 +91,9 @@ def test_the_list_goes_from_the_plain_to_the_special_and_a_sites_own_come_after(
         "colossalai",
         "sweep",
         "command",
+        "notebook",
+        "vscode",
+        "tensorboard",
         "mine",
     ]
     write(mine, manifest=MANIFEST.replace("\n", "\norder = 15\n", 1))
