@@ -11,8 +11,10 @@ from typing import ParamSpec, TypeVar
 import click
 
 from gateway.config import Settings, load_settings
+from gateway.core.access import Viewer
 from gateway.core.credits import format_credits
 from gateway.errors import BadConfiguration, Busy, GatewayError, NotFound, Refused
+from gateway.store import people
 from gateway.store.schema import is_current, upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
 
@@ -137,3 +139,22 @@ def private_files() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def viewer_of(begin: Begin, login: str) -> Viewer:
+    """The person of this login, as if signed in. NotFound."""
+    with begin() as session:
+        person = people.by_login(session, login)
+        if person is None:
+            raise NotFound(f"no person {login}")
+        member = people.memberships(session, person.unix_user)
+    return Viewer(
+        person_id=person.id,
+        session_id=0,
+        login=person.login,
+        unix_user=person.unix_user,
+        display_name=person.display_name,
+        role=person.role,
+        groups=member.groups,
+        leads=member.leads,
+    )

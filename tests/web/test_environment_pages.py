@@ -192,3 +192,33 @@ def test_the_matrix_in_chinese_and_without_any(site: Any) -> None:
     person = site.signed_in("nlp-1")
     assert "No environments yet" in person.get(PAGE).text
     assert b.PASSWORD not in person.get(PAGE).text
+
+
+def test_the_api_publishes_checks_changes_and_retires(site: Any) -> None:
+    client = site.app.test_client()
+
+    def call(method: str, path: str, body: Any = None, login: str = "nlp-lead") -> Any:
+        sent = client.post("/api/v1/sessions", json={"login": login, "password": b.PASSWORD})
+        headers = {"Authorization": f"Bearer {sent.get_json()['token']}"}
+        return client.open(f"/api/v1/environments{path}", method=method, json=body, headers=headers)
+
+    table = {
+        "name": "torch-x",
+        "kind": "venv",
+        "path": "/opt/envs/torch-x",
+        "title": {"en": "Torch", "zh_Hans": "Torch"},
+        "facts": {"versions": {"torch": "2.3"}},
+    }
+    made = call("POST", "", {"group": "nlp", "environment": table})
+    assert (made.status_code, made.get_json()["facts"]) == (201, table["facts"])
+    assert call("POST", "", {"group": "nlp", "environment": {"name": 5}}).status_code == 422
+    assert call("POST", "", {"environment": "x"}).status_code == 422
+    sent = call("POST", "/torch-x/check", {"gpu_type": "a100"}).get_json()
+    assert {one["state"] for one in sent["checks"] if one["gpu_type"] == "a100"} == {"open"}
+    changed = call("PUT", "/torch-x", {"environment": table | {"path": "/opt/y"}})
+    assert changed.get_json()["path"] == "/opt/y"
+    assert [one["name"] for one in call("GET", "").get_json()["environments"]] == ["torch-x"]
+    assert call("GET", "/torch-x", login="vision-1").status_code == 404
+    assert call("POST", "/torch-x/retire", login="nlp-1").status_code == 422
+    assert call("POST", "/torch-x/retire").get_json()["retired_at"]
+    assert call("GET", "").get_json()["environments"] == []

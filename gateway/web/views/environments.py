@@ -75,7 +75,7 @@ def import_file() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def show(name: str) -> ResponseReturnValue:
     """What is known of it, what it goes with, and its checks."""
-    entry, have = _entry(name), deps()
+    entry, have = entry_of(name), deps()
     with have.read() as session:
         history = store.checks_of(session, name)
     cells = environment_checks.cells(entry, begin=have.read)
@@ -90,7 +90,7 @@ def show(name: str) -> ResponseReturnValue:
 @bp.get("/<name>/export.json")
 @requires(Permission.USE_PORTAL)
 def export(name: str) -> ResponseReturnValue:
-    answer = jsonify(environment_publish.export(_entry(name).environment))
+    answer = jsonify(environment_publish.export(entry_of(name).environment))
     answer.headers["Content-Disposition"] = f"attachment; filename={name}.json"
     return answer
 
@@ -135,7 +135,7 @@ def retire(name: str) -> ResponseReturnValue:
 @bp.post("/<name>/check")
 @requires(Permission.USE_PORTAL)
 def check(name: str) -> ResponseReturnValue:
-    form, entry = CheckForm(), _entry(name)
+    form, entry = CheckForm(), entry_of(name)
 
     def act() -> str:
         if not form.validate():
@@ -204,13 +204,14 @@ def _done(name: str, act: Callable[[], str]) -> ResponseReturnValue:
     return redirect(url_for("environments.show", name=name), code=303)
 
 
-def _entry(name: str) -> Entry:
+def entry_of(name: str) -> Entry:
+    """One that this person may see. NotFound."""
     have = deps()
     return environment_publish.entry(name, viewer(), begin=have.read, file=have.environments)
 
 
 def _own(name: str) -> Entry:
-    entry = _entry(name)
+    entry = entry_of(name)
     if not entry.may_change:
         raise NotFound(f"{name} is not this person's to change")
     return entry
