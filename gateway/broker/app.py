@@ -17,13 +17,13 @@ from gateway.errors import BadMessage, BrokerSilent, GatewayError
 from gateway.wire.codec import dump, parse
 from gateway.wire.messages import AcceptedJob, Failure, SetGroupLimits
 from gateway.wire.policy import SetGroupPolicy, SetQos, SetShares
-from gateway.wire.verbs import CHECK_FOLDER, READ_FILE, VERBS, Verb
+from gateway.wire.verbs import CHECK_FOLDER, LIST_FOLDER, READ_FILE, VERBS, Verb
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 _PREFIX = "/v1/"
 # These never speak to Slurm: they go on while slurmctld is frozen, and Slurm while a file
 # system is.
-_WITHOUT_SLURM = frozenset({READ_FILE.name, CHECK_FOLDER.name})
+_WITHOUT_SLURM = frozenset({READ_FILE.name, CHECK_FOLDER.name, LIST_FOLDER.name})
 _MOST_LOGGED = 4000
 _log = logging.getLogger("gateway.broker")
 

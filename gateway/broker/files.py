@@ -8,6 +8,7 @@ the other end of a FIFO.
 import os
 import stat
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,16 @@ from gateway.broker.accounts import Account
 from gateway.broker.person import as_person, borrowed
 from gateway.errors import BrokerRefused, BrokerSilent
 from gateway.wire import messages as m
+from gateway.wire.codec import parse
 
 MAX_CHUNK_BYTES = 1 << 20
 _LONGEST_UTF8 = 4
+_LATEST = 253402300799.0  # the last second that a datetime can tell
+_KINDS = (
+    (m.EntryKind.FILE, stat.S_ISREG),
+    (m.EntryKind.FOLDER, stat.S_ISDIR),
+    (m.EntryKind.LINK, stat.S_ISLNK),
+)
 
 
 class Files:
@@ -69,6 +77,14 @@ class Files:
         finally:
             os.close(handle)
 
+    def list(self, account: Account, request: m.ListFolderRequest) -> m.FolderList:
+        """What stands in a folder, by name, links not followed; refused: file_missing,
+        file_not_permitted, file_outside, file_timeout, folder_not_a_folder."""
+        _require_absolute(request.path)
+        most = max(1, min(request.most, m.MOST_ENTRIES))
+        raw = self._as(account, lambda: self._list(request.path, most))
+        return parse(m.FolderList, raw)
+
     def _as(self, account: Account, work: Any) -> Any:
         try:
             return as_person(account, work, timeout_seconds=self._timeout_seconds)
@@ -95,6 +111,27 @@ class Files:
         finally:
             os.close(handle)
 
+    def _list(self, path: str, most: int) -> dict[str, Any]:
+        place = _open(path, os.O_PATH)
+        try:
+            link = f"/proc/self/fd/{place}"
+            if not stat.S_ISDIR(os.fstat(place).st_mode):
+                raise BrokerRefused(path, code="folder_not_a_folder")
+            real = os.readlink(link)  # noqa: PTH115
+            if not self._inside(real):
+                raise BrokerRefused(path, code="file_outside")
+            handle = _open(link, os.O_RDONLY | os.O_DIRECTORY)
+        finally:
+            os.close(place)
+        try:
+            with os.scandir(handle) as found:
+                some = list(islice(found, most + 1))
+                entries = [one for one in map(_entry, some[:most]) if one is not None]
+        finally:
+            os.close(handle)
+        entries.sort(key=lambda one: str(one["name"]))
+        return {"path": _text(real), "entries": entries, "cut": len(some) > most}
+
     def _inside(self, real: str) -> bool:
         # The areas may be links themselves (/home -> /export/home).
         areas = [os.path.realpath(area) for area in self._areas]
@@ -108,6 +145,28 @@ def _open(path: str, flags: int) -> int:
         raise BrokerRefused(path, code="file_not_permitted") from error
     except (OSError, ValueError) as error:
         raise BrokerRefused(path, code="file_missing") from error
+
+
+def _entry(one: os.DirEntry[str]) -> dict[str, Any] | None:
+    """None for what is gone since it was listed."""
+    try:
+        seen = one.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    mode = seen.st_mode
+    kind = next((kind for kind, is_kind in _KINDS if is_kind(mode)), m.EntryKind.OTHER)
+    name = _text(one.name)
+    return {
+        "name": name,
+        "kind": kind.value,
+        "size": seen.st_size if kind is m.EntryKind.FILE else 0,
+        "modified_at": min(max(0.0, seen.st_mtime), _LATEST),  # anyone sets it to anything
+        "exact": name == one.name,
+    }
+
+
+def _text(name: str) -> str:
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def chunk(raw: bytes, start: int, size: int, *, cut: bool) -> dict[str, Any]:

@@ -88,6 +88,9 @@ class SocketBroker:
     def check_folder(self, path: str, *, user: str) -> m.FolderState:
         return self._call(v.CHECK_FOLDER, m.CheckFolderRequest(user, path))
 
+    def list_folder(self, path: str, *, user: str, most: int = m.MOST_ENTRIES) -> m.FolderList:
+        return self._call(v.LIST_FOLDER, m.ListFolderRequest(user, path, most))
+
     def group_limits(self) -> tuple[m.GroupLimits, ...]:
         return self._call(v.GROUP_LIMITS, m.Nothing()).limits
 

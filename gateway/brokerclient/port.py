@@ -56,6 +56,11 @@ class Broker(Protocol):
 
     def check_folder(self, path: str, *, user: str) -> m.FolderState: ...
 
+    def list_folder(self, path: str, *, user: str, most: int = m.MOST_ENTRIES) -> m.FolderList:
+        """What stands in a folder, links not followed; refused as `read_file`, and with
+        folder_not_a_folder."""
+        ...
+
     def group_limits(self) -> tuple[m.GroupLimits, ...]: ...
 
     def set_group_limits(self, request: m.SetGroupLimits) -> m.GroupLimits:

@@ -25,6 +25,7 @@ from gateway.testing.contract_steps import (
     state_of,
     wide,
 )
+from gateway.wire import messages as m
 
 __all__ = [
     "BrokerContract",
@@ -96,6 +97,49 @@ class FileContract(Steps):
             assert (found.problem, found.writable) == (problem, False), path
 
 
+class FolderContract(Steps):
+    """What stands in a folder, as the owner sees it."""
+
+    def test_a_folder_is_listed_without_following_links(self, site: ContractSite) -> None:
+        user = site.cast.user
+        home = f"/home/{user}"
+        site.write(f"{home}/一-list.txt", user, "two\n")
+        site.link(f"{home}/list-link", user, "/etc")
+        site.fifo(f"{home}/list-fifo", user)
+        found = site.broker.list_folder(home, user=user)
+        kinds = {one.name: (one.kind, one.size, one.exact) for one in found.entries}
+        assert kinds["一-list.txt"] == (m.EntryKind.FILE, 4, True)
+        assert kinds["list-link"] == (m.EntryKind.LINK, 0, True)
+        assert kinds["list-fifo"] == (m.EntryKind.OTHER, 0, True)
+        assert [one.name for one in found.entries] == sorted(kinds)
+        assert not found.cut
+        assert all(abs(site.now() - one.modified_at) < timedelta(1) for one in found.entries)
+
+    def test_no_more_entries_than_were_asked_for(self, site: ContractSite) -> None:
+        user = site.cast.user
+        for n in range(3):
+            site.write(f"/home/{user}/listed-{n}", user, "")
+        found = site.broker.list_folder(f"/home/{user}", user=user, most=2)
+        assert (len(found.entries), found.cut) == (2, True)
+
+    def test_a_folder_that_is_not_the_persons_is_not_listed(self, site: ContractSite) -> None:
+        user, other = site.cast.user, site.cast.other
+        site.write(f"/home/{user}/no-folder", user, "")
+        site.link(f"/home/{user}/list-etc", user, "/etc")
+        site.link(f"/home/{user}/list-other", user, f"/home/{other}")
+        for code, path in (
+            ("file_outside", "/etc"),
+            ("file_outside", f"/home/{user}/list-etc"),
+            ("file_not_permitted", f"/home/{other}"),
+            ("file_not_permitted", f"/home/{user}/list-other"),
+            ("file_missing", f"/home/{user}/no-such-folder"),
+            ("file_missing", "relative"),
+            ("folder_not_a_folder", f"/home/{user}/no-folder"),
+        ):
+            with refused(code):
+                site.broker.list_folder(path, user=user)
+
+
 class SiteContract(Steps):
     """What the cluster is."""
 
@@ -157,6 +201,7 @@ class BrokerContract(
     AfterContract,
     ActContract,
     FileContract,
+    FolderContract,
     AccountingContract,
     SiteContract,
     GateContract,

@@ -174,6 +174,11 @@ class FakeBroker(FakePolicy):
         self._person(user)
         return self.files.look(user, path)
 
+    def list_folder(self, path: str, *, user: str, most: int = m.MOST_ENTRIES) -> m.FolderList:
+        self._ask("list-folder")
+        self._person(user)
+        return self.files.list(user, m.ListFolderRequest(user, path, most), now=self.now)
+
     def _submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
         person = self._person(request.user)
         check_submit(request)

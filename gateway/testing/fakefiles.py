@@ -2,6 +2,7 @@
 
 import posixpath
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from gateway.broker.files import MAX_CHUNK_BYTES, chunk
 from gateway.errors import BrokerRefused
@@ -70,6 +71,38 @@ class FakeFiles:
         if owner not in {user, EVERYONES}:
             return m.FolderState(real, "not_permitted", writable=False)
         return m.FolderState(real, None, writable=owner == user)
+
+    def list(self, user: str, request: m.ListFolderRequest, *, now: datetime) -> m.FolderList:
+        real = self._resolve(user, request.path)
+        if real in self.contents or real in self.fifos:
+            raise BrokerRefused(real, code="folder_not_a_folder")
+        if not self._inside(real):
+            raise BrokerRefused(real, code="file_outside")
+        entries = self._entries(real, now)
+        if real not in self.folders and not entries:
+            raise BrokerRefused(real, code="file_missing")
+        if self.owners.get(real, user) not in {user, EVERYONES}:
+            raise BrokerRefused(real, code="file_not_permitted")
+        most = max(1, min(request.most, m.MOST_ENTRIES))
+        found = [entries[name] for name in sorted(entries)]
+        return m.FolderList(real, tuple(found[:most]), cut=len(found) > most)
+
+    def _entries(self, folder: str, now: datetime) -> dict[str, m.FolderEntry]:
+        """A file makes the folders above it, as the dictionary has no others."""
+        kinds = {
+            **dict.fromkeys(self.contents, m.EntryKind.FILE),
+            **dict.fromkeys(self.folders, m.EntryKind.FOLDER),
+            **dict.fromkeys(self.fifos, m.EntryKind.OTHER),
+            **dict.fromkeys(self.links, m.EntryKind.LINK),
+        }
+        found: dict[str, m.FolderEntry] = {}
+        for path, kind in kinds.items():
+            if path.startswith(f"{folder}/"):
+                name, _, below = path[len(folder) + 1 :].partition("/")
+                size = 0 if below else len(self.contents.get(path, b""))
+                own = m.EntryKind.FOLDER if below else kind
+                found[name] = m.FolderEntry(name, own, size, now)
+        return found
 
     def _resolve(self, user: str, path: str) -> str:
         if not path.startswith("/"):

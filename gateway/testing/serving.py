@@ -54,6 +54,7 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
             a.path, user=a.user, offset=a.offset, max_bytes=a.max_bytes
         ),
         "check-folder": lambda a: broker.check_folder(a.path, user=a.user),
+        "list-folder": lambda a: broker.list_folder(a.path, user=a.user, most=a.most),
         "group-limits": lambda _: m.GroupLimitsList(broker.group_limits()),
         "set-group-limits": broker.set_group_limits,
         "hold-admin": done(broker.hold_admin),

@@ -6,6 +6,7 @@ means "Slurm did not say", never zero.
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 
 from gateway.core.qos import Qos as Qos  # noqa: PLC0414  # a message like the others here
 from gateway.core.qos import Tres
@@ -364,6 +365,48 @@ class FolderState:
     problem: str | None
     writable: bool
     readable: bool = True  # whether its files can be listed; said where there is no problem
+
+
+MOST_ENTRIES = 1000
+
+
+class EntryKind(Enum):
+    """What stands in a folder; a link is one, whatever it leads to."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ListFolderRequest:
+    """List a folder as `user`: at most `most` entries, and never more than MOST_ENTRIES."""
+
+    user: str
+    path: str
+    most: int = MOST_ENTRIES
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """`size` in bytes. `exact` False: the name holds bytes that are no UTF-8, which are replaced,
+    so that it cannot be asked for by it."""
+
+    name: str
+    kind: EntryKind
+    size: int
+    modified_at: datetime
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FolderList:
+    """Entries by name. `cut`: there are more, and which of them are here is by chance."""
+
+    path: str  # with links resolved
+    entries: tuple[FolderEntry, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ ESTIMATE = Verb("estimate", m.SubmitRequest, m.Estimate)
 ACCOUNTING = Verb("accounting", m.AccountingRequest, m.Accounting)
 READ_FILE = Verb("read-file", m.ReadFileRequest, m.FileChunk)
 CHECK_FOLDER = Verb("check-folder", m.CheckFolderRequest, m.FolderState)
+LIST_FOLDER = Verb("list-folder", m.ListFolderRequest, m.FolderList)
 GROUP_LIMITS = Verb("group-limits", m.Nothing, m.GroupLimitsList)
 SET_GROUP_LIMITS = Verb("set-group-limits", m.SetGroupLimits, m.GroupLimits, acts=True)
 HOLD_ADMIN = Verb("hold-admin", m.JobRequest, m.Done, acts=True)
@@ -75,6 +76,7 @@ VERBS: dict[str, Verb[object, object]] = {
         ACCOUNTING,
         READ_FILE,
         CHECK_FOLDER,
+        LIST_FOLDER,
         GROUP_LIMITS,
         SET_GROUP_LIMITS,
         HOLD_ADMIN,

@@ -13,7 +13,7 @@ from gateway.broker.failures import SlurmRefused
 from gateway.broker.files import Files, chunk
 from gateway.broker.person import as_person, borrowed
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
-from gateway.wire.messages import ReadFileRequest
+from gateway.wire.messages import ListFolderRequest, ReadFileRequest
 
 ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not ROOT, reason="becoming another account needs root")
@@ -240,3 +240,60 @@ def test_borrowed_ids_are_given_back_after_an_error(person):
     with pytest.raises(BrokerRefused), borrowed(person):
         raise BrokerRefused("no")
     assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+def listed(files, person, path, *, most=1000):
+    return files.list(person, ListFolderRequest(person.name, str(path), most))
+
+
+def test_a_folder_is_listed_with_kinds_and_sizes(files, area, person):
+    own(area / "log", person, "text\n")
+    (area / "sub").mkdir()
+    (area / "gone").symlink_to("/no/such")
+    os.mkfifo(area / "fifo")
+    (area / "old").write_text("")
+    os.utime(area / "old", (10**18, 10**12))
+    Path(os.fsdecode(os.fsencode(area) + b"/\xff<b>")).write_text("")
+    found = listed(files, person, area)
+    assert {one.name: one.kind.value for one in found.entries} == {
+        "log": "file",
+        "sub": "folder",
+        "gone": "link",
+        "fifo": "other",
+        "old": "file",
+        "\ufffd<b>": "file",
+    }
+    assert [one.name for one in found.entries if not one.exact] == ["\ufffd<b>"]
+    assert next(one.size for one in found.entries if one.name == "log") == 5
+    assert next(one.modified_at.year for one in found.entries if one.name == "old") > 2100
+
+
+def test_of_a_large_folder_so_many_are_listed(files, area, person):
+    for n in range(1200):
+        (area / f"{n:04}").touch()
+    found = listed(files, person, area, most=10**9)
+    assert (len(found.entries), found.cut) == (1000, True)
+    assert len(listed(files, person, area, most=-5).entries) == 1
+
+
+def test_neither_file_nor_fifo_nor_what_lies_outside_is_listed(files, area, person):
+    os.mkfifo(area / "fifo")
+    (area / "out").symlink_to("/etc")
+    own(area / "log", person)
+    for path, code in (
+        (area / "fifo", "folder_not_a_folder"),
+        (area / "log", "folder_not_a_folder"),
+        (area / "out", "file_outside"),
+        (area / "none", "file_missing"),
+    ):
+        with pytest.raises(BrokerRefused) as caught:
+            listed(files, person, path)
+        assert caught.value.code == code
+
+
+@needs_root
+def test_a_folder_of_someone_else_is_not_listed(files, area, person):
+    (area / "secret").mkdir(mode=0o700)
+    with pytest.raises(BrokerRefused) as caught:
+        listed(files, person, area / "secret")
+    assert caught.value.code == "file_not_permitted"
