@@ -9,14 +9,15 @@ from gateway.store import (  # their tables join the metadata
     app_models,  # noqa: F401
     capacity_models,  # noqa: F401
     contribution_models,  # noqa: F401
-    environment_models,  # noqa: F401
     dataset_models,  # noqa: F401
+    environment_models,  # noqa: F401
     facts_models,  # noqa: F401
     forecast_models,  # noqa: F401
     history_models,  # noqa: F401
     money_models,  # noqa: F401
     people_models,  # noqa: F401
     policy_models,  # noqa: F401
+    recipe_models,  # noqa: F401
     snapshot_models,  # noqa: F401
     spot_models,  # noqa: F401
     training_models,  # noqa: F401
