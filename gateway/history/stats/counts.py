@@ -128,23 +128,25 @@ def _is_near(cells: Cells, question: Question) -> bool:
 def _seconds(found: Rows, question: Question, n: "Numbers", *, clipped: bool) -> "Numbers":
     """Run time of each `n` rows side by side; until now where it goes on, and no longer than its
     limit, or than an imported set tells; the part that lies in the period where `clipped`."""
-    told = found.summed(RUN) if n is found.counts else found.sums(found.column("run"), n)
-    run = told.astype(np.float64)
     first, last = found.part.started_to_ended
     now = int(question.now.timestamp())
     since = int(question.since.timestamp()) if question.since and clipped else 0
     until = int(question.until.timestamp()) if question.until and clipped else 2**32
+    run = found.column("run")
     if since <= first and last <= min(until, now):
-        return run
+        told = found.summed(RUN) if n is found.counts else found.sums(run, n)
+        return told.astype(np.float64)
     start, end = found.column("start"), found.column("end")
-    over = np.flatnonzero((start < since) | (end > until) | (end == 0))
+    goes_on = end == 0
+    whole = (start >= since) & (end <= until) & ~goes_on
+    seconds = found.sums(run * whole, n).astype(np.float64)
+    over = np.flatnonzero(~whole & (start < until) & ((end > since) | goes_on))
     if over.size:
-        told = found.column("run")[over].astype(np.int64)
         latest = found.column("latest")[over] if "latest" in found.part.rows else end[over]
         began, ended = start[over].astype(np.int64), end[over].astype(np.int64)
-        goes_on, ended = ended == 0, np.where(ended > 0, ended, np.minimum(latest, now))
-        lasted = np.where(goes_on, np.maximum(ended - began, 0), told)
-        longer = inside(began, ended, lasted, since, until) - told
+        ended = np.where(ended > 0, ended, np.minimum(latest, now))
+        lasted = np.where(goes_on[over], np.maximum(ended - began, 0), run[over])
+        part = inside(began, ended, lasted, since, until)
         place = np.searchsorted(np.cumsum(n), over, side="right")
-        run += np.bincount(place, longer, minlength=len(run))
-    return np.maximum(run, 0, out=run)
+        seconds += np.bincount(place, part, minlength=len(seconds))
+    return np.maximum(seconds, 0, out=seconds)

@@ -57,7 +57,7 @@ class Order:
 @dataclass(frozen=True)
 class Piece:
     """`key`: by number, or by stretch; from the number of keys on: none. A stretch are `n` values
-    in one bucket (of FINE), from the place `begin` on."""
+    in one bucket (of FINE), from the place `begin` on; without `n`, a bucket is a number's."""
 
     key: "Numbers"
     value: "Numbers"
@@ -71,11 +71,10 @@ class Piece:
 
     def some(self, which: "Numbers") -> "Piece":
         """Those (places among numbers or stretches)."""
-        if self.bucket is None or self.n is None or self.begin is None:
-            return Piece(self.key[which], self.value[which])
-        return Piece(
-            self.key[which], self.value, self.bucket[which], self.n[which], self.begin[which]
-        )
+        bucket = None if self.bucket is None else self.bucket[which]
+        if self.n is None or self.begin is None:
+            return Piece(self.key[which], self.value[which], bucket)
+        return Piece(self.key[which], self.value, bucket, self.n[which], self.begin[which])
 
     def singly(self) -> "Piece":
         """Number by number."""
@@ -104,7 +103,7 @@ class Intervals:
 
     def of(self, piece: Piece) -> "Iterator[tuple[Numbers, Numbers, Numbers | None]]":
         """Key, place, and how many (None: one)."""
-        if piece.bucket is None or piece.n is None:
+        if piece.n is None or piece.bucket is None:
             yield piece.key, self._looked_up(piece.value), None
             return
         alike = self._alike[piece.bucket]

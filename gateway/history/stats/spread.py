@@ -5,6 +5,7 @@ are then looked at one by one.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,17 +26,23 @@ class Tally:
     """How many numbers each of `keys` keys has, and all of them together (the last row)."""
 
     def __init__(self, pieces: Sequence[Piece], keys: int, *, whole: bool = True) -> None:
-        fine = FINE if keys <= _MANY else COARSE
-        self._of_keys = _Table(pieces, keys, fine, whole=whole)
-        self._of_all = self._of_keys
         self.buckets = Buckets(FINE, whole=whole)
+        pieces = each(self._bucketed, pieces)
+        wide = Buckets(FINE if keys <= _MANY else COARSE, whole=whole)
+        self._of_keys = self._of_all = _Table(pieces, keys, wide)
         if keys != 1:
             one = [piece.keyed((piece.key >= keys).astype(np.int32)) for piece in pieces]
-            self._of_all = _Table(one, 1, FINE, whole=whole)
+            given = self._of_keys.table.sum(axis=0, keepdims=True) if wide.halvings == 0 else None
+            self._of_all = _Table(one, 1, self.buckets, given)
         self.together: Numbers = self._of_all.table[0]
         tables = (self._of_keys.table, self._of_all.table)
         self.n: Numbers = np.concatenate([table.sum(axis=1) for table in tables])
         self.zeros: Numbers = np.concatenate([table[:, 0] for table in tables])
+
+    def _bucketed(self, piece: Piece) -> Piece:
+        if piece.bucket is not None:
+            return piece
+        return replace(piece, bucket=self.buckets.of(piece.value))
 
     def at(self, ranks: "Numbers") -> "Numbers":
         """The number at each of these places (from 0) of each key in order, the last row of all
@@ -44,15 +51,21 @@ class Tally:
 
 
 class _Table:
-    """How many numbers of each key are in each bucket."""
+    """How many numbers of each key are in each bucket: `table`, where it is known already."""
 
-    def __init__(self, pieces: Sequence[Piece], keys: int, fine: int, *, whole: bool) -> None:
-        self._pieces, self._keys, self._buckets = pieces, keys, Buckets(fine, whole=whole)
-        self._fine, buckets = Buckets(FINE, whole=whole), self._buckets
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        keys: int,
+        buckets: Buckets,
+        table: "Numbers | None" = None,
+    ) -> None:
+        self._pieces, self._keys, self._buckets = pieces, keys, buckets
         self._codes: list[Numbers] = each(self._coded, pieces)
-        coded = list(zip(self._codes, (piece.n for piece in pieces), strict=True))
-        table = _table(coded, (keys + 1) * buckets.size)
-        self.table: Numbers = table.reshape(-1, buckets.size)[:keys]
+        if table is None:
+            coded = list(zip(self._codes, (piece.n for piece in pieces), strict=True))
+            table = _table(coded, (keys + 1) * buckets.size).reshape(-1, buckets.size)[:keys]
+        self.table = table
 
     def at(self, ranks: "Numbers") -> "Numbers":
         """As Tally.at, of the keys alone."""
@@ -65,7 +78,8 @@ class _Table:
 
     def _coded(self, piece: Piece) -> "Numbers":
         buckets, key = self._buckets, piece.key
-        code = buckets.of(piece.value) if piece.bucket is None else buckets.wider(piece.bucket)
+        assert piece.bucket is not None  # Tally has seen to it
+        code = buckets.wider(piece.bucket)
         if self._keys > 1:
             return code + np.minimum(key, self._keys) * np.int32(self._buckets.size)
         return code + np.minimum(key, 1) * np.int32(self._buckets.size) if key.any() else code
@@ -78,7 +92,7 @@ class _Table:
         parts = 1 << self._buckets.halvings
         if parts > 1:
             size = (int(wanted.max()) + 1) * parts
-            some = each(lambda one: one.keyed(one.key * parts + self._part(one)), some)
+            some = each(self._parted, some)
             table = _table([(one.key, one.n) for one in some], size)
             rows = table.reshape(-1, parts)[wanted.ravel()]
             part, places = (
@@ -87,9 +101,10 @@ class _Table:
             some, wanted = _needed(some, wanted * parts + part, which, size)
         return _picked(*together(some), wanted, places)
 
-    def _part(self, piece: Piece) -> "Numbers":
-        fine = self._fine.of(piece.value) if piece.bucket is None else piece.bucket
-        return self._buckets.parts(fine)
+    def _parted(self, piece: Piece) -> Piece:
+        assert piece.bucket is not None
+        parts = 1 << self._buckets.halvings
+        return piece.keyed(piece.key * parts + self._buckets.parts(piece.bucket))
 
 
 def _needed(
