@@ -1,15 +1,18 @@
 """What a check of an environment wrote on the node, read strictly: the file is a person's."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.core.env_facts import Facts, fact_faults, numbers, read_facts
+from gateway.core.env_facts import Facts, fact_faults, read_facts
 
 VERSION = 1
 TEMPLATE = "check-environment"
 MOST_STEPS = 60
 LONGEST_NAME = 100
 LONGEST_TEXT = 2000
+_DRIVER = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){0,3}")
+_CAPABILITY = re.compile(r"[1-9][0-9]?\.[0-9]")
 _KEYS = frozenset({"version", "found", "driver", "capability", "steps", "seconds"})
 
 
@@ -52,7 +55,9 @@ def read_check(result: Mapping[str, object]) -> Checked:
     if not isinstance(steps, list) or len(steps) > MOST_STEPS:
         raise BadCheck("steps")
     driver, capability = _text(result["driver"], 40), _text(result["capability"], 10)
-    if (driver and not numbers(driver)) or (capability and len(numbers(capability)) > 2):
+    if (driver and not _DRIVER.fullmatch(driver)) or (
+        capability and not _CAPABILITY.fullmatch(capability)
+    ):
         raise BadCheck("driver, capability")
     return Checked(
         read_facts(found),

@@ -169,7 +169,8 @@ def runs_on(arch: str, capability: str) -> bool:
     found = _ARCH.fullmatch(arch)
     if found is None:
         return False
-    built, card = (int(found[2]), int(found[3])), numbers(capability)
+    major, _, minor = capability.partition(".")
+    built, card = (int(found[2]), int(found[3])), (int(major), int(minor or 0))
     if found[4] == "a":
         return card == built
     if found[1] == "compute" and not found[4]:

@@ -18,7 +18,7 @@ from gateway.store.environments import CheckRow
 from gateway.store.uow import make_begin
 from gateway.testing import builders as b
 from gateway.testing.database import database
-from gateway.testing.portal import Portal, portal
+from gateway.testing.portal import CLUSTER, Portal, portal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def checked(site: Portal, environment: Environment, gpu_type: str, seconds: floa
         environment_publish.Entry(environment, None),
         gpu_type,
         viewer=leader,
-        desk=site_jobs.Desk(site.begin, site.begin, site.broker, site.catalogue, "dev"),
+        desk=site_jobs.Desk(site.begin, site.begin, site.broker, site.catalogue, CLUSTER),
         form_key=f"{environment.name}-{gpu_type}",
         now=site.now,
     )
