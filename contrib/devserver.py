@@ -45,6 +45,7 @@ from gateway.store.schema import upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.testing import builders as b
 from gateway.testing.contribution_samples import fill_contribution
+from gateway.testing.dataset_samples import fill_datasets
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.forecast_samples import fill_forecasts
@@ -94,6 +95,7 @@ def _build(port: int) -> Callable[..., Any]:
     fill_money(begin, now=broker.now)
     fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
+    fill_datasets(begin, broker, 1, now=broker.now)
     fill_forecasts(begin, now=broker.now, cluster="before")
     fill_waits(begin, now=broker.now, cluster=CLUSTER)
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)

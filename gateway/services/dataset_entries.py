@@ -3,7 +3,7 @@
 `viewer` None is the host's administrator, at the command line.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ def create(
 
 def change(name: str, entry: Entry, *, viewer: Viewer | None, begin: Begin) -> None:
     """The entry's facts anew; the group stays."""
-    facts = checked(entry, viewer)
+    facts = checked(replace(entry, group=None), viewer)
     del facts["group"]
     with begin() as session:
         row = steered(session, name, viewer)

@@ -38,12 +38,15 @@ from gateway.web.views import (
     api,
     api_apps,  # noqa: F401  # adds its routes to the API's
     api_environments,  # noqa: F401  # adds its routes to the API's
+    api_snapshots,  # noqa: F401  # adds its routes to the API's
     api_usage,  # noqa: F401  # adds its route to the API's
     api_waits,  # noqa: F401  # adds its routes to the API's
     appgate,
     apps,
     auth,
     cluster,
+    dataset_acts,  # noqa: F401  # adds its routes to the datasets'
+    datasets,
     environments,
     forecast_record,
     group,
@@ -61,6 +64,7 @@ from gateway.web.views import (
     policy_edit,  # noqa: F401  # adds its routes to policy's
     purse,
     search,
+    snapshots,
     spot,
     submissions,
     submit,
@@ -112,8 +116,10 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (apps, appgate):
         app.register_blueprint(module.bp)
-    app.register_blueprint(environments.bp)
+    app.register_blueprint(datasets.bp)
     app.register_blueprint(forecast_record.bp)
+    app.register_blueprint(environments.bp)
+    app.register_blueprint(snapshots.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
     return app

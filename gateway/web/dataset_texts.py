@@ -1,4 +1,4 @@
-"""What the catalogue of datasets refuses."""
+"""What the catalogue of datasets says and refuses."""
 
 from gateway.web.texts import lazy_gettext as _l
 
@@ -20,7 +20,7 @@ DATASET_ERRORS = {
     ),
     "dataset_name_taken": _l("There is a dataset of this name already."),
     "dataset_path": _l(
-        "Type an absolute path of letters, digits and . _ - + = @ % / without colon or comma."
+        "Type an absolute path of letters, digits and . _ - + = @ %% / without colon or comma."
     ),
     "dataset_text_missing": _l("Type a few words here."),
     "dataset_text_long": _l("At most %(max)s characters."),
@@ -41,4 +41,28 @@ DATASET_ERRORS = {
     "dataset_request_done": _l("The request has been answered already."),
     "dataset_no_place": _l("There is no partition where %(login)s may run such a job."),
     "dataset_reader": _l("Type the name of a group or of a Unix account."),
+}
+
+VISIBILITY_WORDS = {
+    "everyone": _l("Everybody sees and uses it"),
+    "listed": _l("Everybody sees that it exists; those named use it"),
+    "groups": _l("Only those named see it"),
+}
+STATE_WORDS = {
+    "draft": _l("draft"),
+    "requested": _l("asked to be published"),
+    "published": _l("published"),
+    "withdrawn": _l("withdrawn"),
+}
+# The mark, and the word.
+HEALTH_WORDS = {
+    "unknown": ("waiting", _l("not verified yet")),
+    "good": ("done", _l("as published")),
+    "damaged": ("failed", _l("files differ from the manifest")),
+    "failed": ("late", _l("could not be verified")),
+}
+REQUEST_WORDS = {
+    "open": _l("open"),
+    "granted": _l("granted"),
+    "refused": _l("refused"),
 }

@@ -51,3 +51,31 @@ document.addEventListener("htmx:after:swap", () => {
     focused = null;
   });
 })();
+
+// A dataset that is chosen goes among the words of its field; the list can be searched.
+(() => {
+  const prepare = () => {
+    for (const box of document.querySelectorAll("[data-filters][hidden]")) box.hidden = false;
+  };
+  document.addEventListener("change", (event) => {
+    const list = event.target;
+    const field = document.getElementById(list.dataset?.addsTo ?? "");
+    if (!field || !list.value) return;
+    const words = field.value.split(/\s+/).filter(Boolean);
+    if (!words.includes(list.value)) field.value = [...words, list.value].join(" ");
+    list.value = "";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  document.addEventListener("input", (event) => {
+    const list = document.getElementById(event.target.dataset?.filters ?? "");
+    if (!list) return;
+    event.stopPropagation();
+    const words = event.target.value.toLowerCase().split(/\s+/);
+    for (const one of list.options) {
+      const found = words.every((word) => one.textContent.toLowerCase().includes(word));
+      one.hidden = one.disabled = Boolean(one.value) && !found;
+    }
+  });
+  document.addEventListener("htmx:after:swap", prepare);
+  prepare();
+})();

@@ -25,6 +25,7 @@ from gateway.web.show import minutes_words
 from gateway.web.texts import gettext
 from gateway.web.views import (
     choices,
+    datasetpick,
     earlier,
     environmentwarn,
     formwarn,
@@ -133,7 +134,7 @@ def view(
     ask = with_defaults(typed, sent, offer)
     manifest = _manifest(ask)
     seen = _preview(ask, offer)
-    fields, offered = _fields(manifest, ask), choices.offered(offer, ask)
+    fields, offered = _fields(manifest, ask, offer), choices.offered(offer, ask)
     numbers = choices.numbers(manifest, ask, seen.reading, offered.partition)
     more = [one for one in fields if one.section == Section.MORE]
     at_fields = _told(typed, seen.problems, problems)
@@ -181,7 +182,7 @@ def read(sent: MultiDict[str, str]) -> SubmitForm:
     """The form with the fields of the template that was sent, a pressed suggestion taken."""
     template = deps().catalogue.get(_template_name(sent))
     manifest = template.manifest if template is not None else choices.NO_MANIFEST
-    return submit_form(manifest, _with_suggestion(sent))
+    return submit_form(manifest, datasetpick.merged(_with_suggestion(sent)))
 
 
 def judged(typed: SubmitForm) -> tuple[FieldProblem, ...]:
@@ -282,8 +283,8 @@ def _manifest(ask: Ask) -> Manifest:
     return template.manifest if template is not None else choices.NO_MANIFEST
 
 
-def _fields(manifest: Manifest, ask: Ask) -> list[FieldView]:
-    where = language()
+def _fields(manifest: Manifest, ask: Ask, offer: Offer) -> list[FieldView]:
+    where, sets = language(), datasetpick.options(offer.datasets)
     return [
         FieldView(
             name=own.name,
@@ -294,7 +295,9 @@ def _fields(manifest: Manifest, ask: Ask) -> list[FieldView]:
             value=ask.values.get(own.name, "" if own.kind is FieldKind.BOOL else own.default),
             required=own.required,
             placeholder=own.placeholder,
-            options=[(choice.value, choice.label.get(where)) for choice in own.choices],
+            options=sets
+            if own.kind is FieldKind.DATASETS
+            else [(choice.value, choice.label.get(where)) for choice in own.choices],
             default=own.default,
             section=own.section.value,
         )
