@@ -27,7 +27,7 @@ _DATASET = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(?:@[1-9][0-9]{0,8})?", re.ASCI
 _TEXT = re.compile(r"[\w./+=@,:% -]+")
 _INTEGER = re.compile(r"-?[0-9]{1,12}", re.ASCII)
 _HOURS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
-_ENVIRONMENT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+_ENVIRONMENT = re.compile(r"(?:snapshot:)?[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 

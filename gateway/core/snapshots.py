@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from gateway.core.access import Permission, Viewer
-from gateway.core.environments import Environment, EnvironmentKind
+from gateway.core.environments import OWN, Environment, EnvironmentKind
 
 FORMAT = 1
 LARGEST_DOCUMENT = 4 * 1024 * 1024  # bytes
@@ -211,6 +211,8 @@ def doubts(
     base: Base, environments: Iterable[Environment], fingerprint: str | None
 ) -> tuple[Doubt, ...]:
     """What has happened to the base since. `fingerprint`: as the site's own check saw it last."""
+    if base.name in ("", OWN):
+        return ()  # nobody but its owner knows what it is now
     now = next((one for one in environments if one.name == base.name), None)
     if now is None:
         return (Doubt.GONE,)

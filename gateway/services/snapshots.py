@@ -286,3 +286,31 @@ def note_base(session: "Session", name: str, fingerprint: str, *, now: datetime)
     """What a check of the site's own saw (`sluice_train.env fingerprint`); whether it has changed
     since the last one."""
     return store.note_base(session, name, fingerprint, now=now)
+
+
+def as_fields(
+    row: SnapshotRow, doubts: Iterable[Doubt] = (), *, whole: bool = False
+) -> dict[str, object]:
+    """For programs; `whole` with all packages and layers."""
+    document = row.document
+    fields: dict[str, object] = {
+        "id": row.digest,
+        "environment": core.form_name(row.digest),
+        "name": row.name,
+        "note": document.note,
+        "owner": row.login,
+        "base": document.base.name,
+        "base_doubts": [one.value for one in doubts],
+        "bytes": row.bytes,
+        "new_bytes": row.new_bytes,
+        "saved_at": row.saved_at.isoformat(),
+        "job": document.job,
+        "shared": row.shared.value,
+        "group": row.group,
+        "added": list(document.added),
+    }
+    if whole:
+        more = core.dump(document)
+        fields |= {key: more[key] for key in ("packages", "conda", "layers", "parent")}
+        fields["base_fingerprint"] = document.base.fingerprint
+    return fields

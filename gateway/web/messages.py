@@ -17,6 +17,7 @@ from gateway.web.policy_texts import POLICY_ERRORS
 from gateway.web.policy_words import resource_name
 from gateway.web.show import minutes_words
 from gateway.web.slurm_texts import SLURM_TEXTS
+from gateway.web.snapshot_texts import SNAPSHOT_ERRORS
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
 
@@ -27,6 +28,7 @@ TEXTS: Mapping[str, Lazy] = {
     **PLANNER_ERRORS,
     **CONTRIBUTION_ERRORS,
     **DATASET_ERRORS,
+    **SNAPSHOT_ERRORS,
     **POLICY_ERRORS,
     **APP_ERRORS,
     **ENVIRONMENT_ERRORS,

@@ -89,6 +89,8 @@ NOT_IN_MENU = {
     "jobs.training",
     "jobs.training_csv",
     "search.find",
+    "snapshots.index",
+    "snapshots.show",
     "spot.hours_csv",
     "spot.index",
     "spot.survival_csv",
