@@ -21,7 +21,8 @@ from gateway.core.wait_shapes import (
 from gateway.history import reading
 
 if TYPE_CHECKING:
-    from gateway.history.stats.columns import Part, Parts
+    from gateway.history.stats.columns import Part
+    from gateway.history.stats.part_files import Parts
 
 
 class PastWaits:
@@ -118,21 +119,21 @@ def past_waits(folder: Path) -> Iterator[PastWaits]:
 
 def parts_of(folder: Path) -> "list[Part]":
     """The history as it is at this moment, as statistics read it."""
-    from gateway.history.stats import columns  # noqa: PLC0415
+    from gateway.history.stats import part_files  # noqa: PLC0415
 
-    return _kept().of(reading.files(folder), folder / columns.FOLDER)
+    return _kept().of(reading.files(folder), folder / part_files.FOLDER)
 
 
 def prepare(folder: Path) -> None:
     """Have the history in the form that questions read, so that nobody's question waits for it."""
-    from gateway.history.stats import columns  # noqa: PLC0415
+    from gateway.history.stats import part_files  # noqa: PLC0415
 
-    columns.make(reading.files(folder), folder / columns.FOLDER)
+    part_files.make(reading.files(folder), folder / part_files.FOLDER)
 
 
 @cache
 def _kept() -> "Parts":
     """What this process has open: files that never change, looked up again for each question."""
-    from gateway.history.stats.columns import Parts  # noqa: PLC0415
+    from gateway.history.stats.part_files import Parts  # noqa: PLC0415
 
     return Parts()

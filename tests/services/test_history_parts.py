@@ -4,7 +4,7 @@ import os
 import time
 
 from gateway.history import blocks
-from gateway.history.stats import columns
+from gateway.history.stats import part_files
 
 
 def test_what_a_killed_process_left_half_written_is_swept_after_a_while(tmp_path):
@@ -13,5 +13,5 @@ def test_what_a_killed_process_left_half_written_is_swept_after_a_while(tmp_path
     new.touch()
     long_ago = time.time() - blocks.KEPT_SECONDS - 1
     os.utime(old, (long_ago, long_ago))
-    columns.make([], tmp_path)
+    part_files.make([], tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["b.part"]

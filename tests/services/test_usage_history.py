@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gateway.core.past_runs import COLUMNS
 from gateway.core.usage_figures import By, CreditSeen
 from gateway.core.wait_figures import Dimension, Question
-from gateway.history.stats import card_days, columns, limits
+from gateway.history.stats import card_days, limits, part_files
 from gateway.history.stats import used as stats
 
 HOUR = 3600
@@ -83,7 +83,7 @@ def parts(connection):
     with TemporaryDirectory() as folder:
         file = Path(folder) / "runs.parquet"
         connection.execute(f"COPY waits TO '{file}' (FORMAT parquet)")
-        return columns.Parts().of([file], Path(folder) / "columns")
+        return part_files.Parts().of([file], Path(folder) / "columns")
 
 
 def used(connection, question, *by, credit=ALL):

@@ -17,7 +17,7 @@ from gateway.core.wait_causes import Cause
 from gateway.core.wait_figures import UNKNOWN, Dimension, Question, Wait
 from gateway.core.wait_shapes import LOG_BOUNDS, Step
 from gateway.history import blocks
-from gateway.history.stats import causes, columns, series, waits
+from gateway.history.stats import causes, part_files, series, waits
 from gateway.history.stats.time_keys import TIMES
 
 ZONES = ("Europe/Berlin", "Asia/Shanghai", "America/St_Johns")
@@ -78,7 +78,7 @@ def past(request):
             Path(folder) / blocks.write(Path(folder), block, part)
             for block, part in enumerate((ordered[:half], ordered[half:]))
         ]
-        yield rows, columns.Parts().of(files, Path(folder) / "columns")
+        yield rows, part_files.Parts().of(files, Path(folder) / "columns")
 
 
 def questions():

@@ -2,17 +2,13 @@
 
 A part holds up to `PART` rows of one file. Rows that are alike in all that filters and dimensions
 ask (person, partition, cards, state …) are a cell and stand together, so that one looks at cells
-and not at rows. Parts lie in `history/columns`, made by who needs them first, mapped into memory,
-and of one file each, which never changes: they can be deleted at any time.
+and not at rows. `part_files` keeps them.
 """
 
-import json
-import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,9 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHAPE = 5  # of a part: another number makes all anew
 PART = 1 << 19
-FOLDER = "columns"
 WAITING, LEFT, RUNNING, ENDED = range(4)  # kinds of rows
 TEXTS = (
     "cluster",
@@ -46,16 +40,16 @@ TEXTS = (
     "cause_now",
 )
 _COUNTS = ("kind", "again", "throttled", "gpus", "cpus", "limit_minutes")
-_ROWS = {"submit": "<u4", "eligible": "<u4", "start": "<u4", "end": "<u4", "run": "<i4"}
+ROWS = {"submit": "<u4", "eligible": "<u4", "start": "<u4", "end": "<u4", "run": "<i4"}
 # Kept where some row of the part has them: seconds of causes; until when those are counted; until
 # when at most a run goes on that has no end; what was posted for a run and one more (0: nothing).
-_MORE = {
+MORE = {
     **{f"cause_{cause}": "<i4" for cause in Cause},
     "seen": "<u4",
     "latest": "<u4",
     "charge": "<i8",
 }
-_CELLS = ("rows", *_COUNTS, *TEXTS)
+CELLS = ("rows", *_COUNTS, *TEXTS)
 # Numbers that are kept in order, too: of rows that started seconds between two times (of others 0).
 _BETWEEN = {"wait since eligible": ("eligible", "start"), "deferral": ("submit", "eligible")}
 _ORDERS = (*_BETWEEN, "run")
@@ -92,7 +86,6 @@ FROM ((SELECT {_NULLS} LIMIT 0) UNION ALL BY NAME
     SELECT * FROM read_parquet($file, file_row_number = true))
 WHERE file_row_number >= $first AND file_row_number < $past
 """  # noqa: S608  # our own names
-_ORDER = tuple(one.name for one in fields(Order))
 _SAME = ", ".join(f'"{name}"' for name in (*_COUNTS, *TEXTS))
 _CELL = f"""
 CREATE OR REPLACE TEMP TABLE cell AS
@@ -100,7 +93,7 @@ SELECT row_number() OVER (ORDER BY {_SAME}) AS cell, count(*) AS "rows", {_SAME}
 FROM part GROUP BY {_SAME}
 """  # noqa: S608
 _SORTED = f"""
-SELECT {", ".join(f'"{name}"' for name in (*_ROWS, *_MORE))}
+SELECT {", ".join(f'"{name}"' for name in (*ROWS, *MORE))}
 FROM part JOIN cell USING ({_SAME}) ORDER BY cell, submit
 """  # noqa: S608
 _CELL_COLUMNS = f'SELECT "rows", {_SAME} FROM cell ORDER BY cell'  # noqa: S608
@@ -109,7 +102,7 @@ _CELL_COLUMNS = f'SELECT "rows", {_SAME} FROM cell ORDER BY cell'  # noqa: S608
 @dataclass(frozen=True)
 class Part:
     """`rows`: by name an array of a number a row, in the order of cells and of submit. Seconds
-    since 1970, 0 where unknown; `run` is the run time; columns of _MORE may not be there: all 0.
+    since 1970, 0 where unknown; `run` is the run time; columns of MORE may not be there: all 0.
     `cells`: by name an array of a number a cell, of texts the place in `texts`.
     `orders`: of some numbers how they are spread in each cell."""
 
@@ -167,60 +160,8 @@ class Part:
         return int(started.min()), 2**32 if runs else int(end.max())
 
 
-class Parts:
-    """The parts of files, kept by this process as long as somebody asks for the files."""
-
-    def __init__(self) -> None:
-        self._kept: dict[Path, list[Part]] = {}
-        self._lock = Lock()
-
-    def of(self, files: Sequence[Path], folder: Path) -> list[Part]:
-        """Of all these files; those that are not in `folder` yet are made and put there."""
-        with self._lock:
-            # A file belongs to the history for as long as a list names it; then it is forgotten.
-            self._kept = {file: self._kept.get(file) or _of(file, folder) for file in files}
-            return [part for parts in self._kept.values() for part in parts]
-
-
-def make(files: Iterable[Path], folder: Path) -> None:
-    """Have the parts of these files, and no others, on disk."""
-    wanted = {_place(file, folder): file for file in files}
-    for place, file in wanted.items():
-        if _read(place, _mark(file)) is None:
-            _keep(place, _mark(file), _made(file))
-    for old in folder.glob("*"):
-        if old not in wanted and not _is_being_written(old):
-            old.unlink(missing_ok=True)
-
-
-def _is_being_written(place: Path) -> bool:
-    """What a killed process left is not, after a while."""
-    try:
-        return place.suffix == ".part" and blocks.age(place) < blocks.KEPT_SECONDS
-    except FileNotFoundError:
-        return True
-
-
-def _of(file: Path, folder: Path) -> list[Part]:
-    place, mark = _place(file, folder), _mark(file)
-    found = _read(place, mark)
-    if found is None:
-        made = _made(file)
-        found = (_read(place, mark) if _keep(place, mark, made) else None) or made
-    return found
-
-
-def _place(file: Path, folder: Path) -> Path:
-    return folder / f"{file.parent.name}-{file.stem}.columns"
-
-
-def _mark(file: Path) -> list[int]:
-    """What changes when a file of the same name has other rows."""
-    facts = file.stat()
-    return [SHAPE, facts.st_size, facts.st_mtime_ns]
-
-
-def _made(file: Path) -> list[Part]:
+def made(file: Path) -> list[Part]:
+    """The parts of a file of the history."""
     import duckdb  # noqa: PLC0415  # tens of megabytes, for who makes a part
 
     with duckdb.connect(config=blocks.OWN | {"threads": 2}) as connection:
@@ -234,8 +175,8 @@ def _part(connection: "duckdb.DuckDBPyConnection", file: Path, first: int) -> Pa
     connection.execute(_PART, bounds)
     connection.execute(_CELL)
     sorted_rows = connection.execute(_SORTED).fetchnumpy()
-    rows = {name: np.asarray(sorted_rows[name]).astype(kind) for name, kind in _ROWS.items()}
-    for name, kind in _MORE.items():
+    rows = {name: np.asarray(sorted_rows[name]).astype(kind) for name, kind in ROWS.items()}
+    for name, kind in MORE.items():
         if sorted_rows[name].any():
             rows[name] = np.asarray(sorted_rows[name]).astype(kind)
     found = connection.execute(_CELL_COLUMNS).fetchnumpy()
@@ -261,76 +202,3 @@ def between(since: "Numbers", until: "Numbers") -> "Numbers":
     """Seconds; 0 where a trace has the later one before the other."""
     found: Numbers = np.subtract(until, since).view(np.int32)
     return np.maximum(found, 0, out=found)
-
-
-def _keep(place: Path, mark: list[int], parts: Sequence[Part]) -> bool:
-    """Whole or not at all. False: nothing can be written there, and the parts stay in memory."""
-    half = place.with_name(f"{secrets.token_hex(6)}.part")
-    try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with half.open("wb") as file:
-            heads = [_head(part) for part in parts]
-            head = json.dumps({"mark": mark, "parts": heads}).encode()
-            file.write(len(head).to_bytes(8, "little") + head)
-            file.write(b"\0" * (-file.tell() % 8))
-            for part in parts:
-                orders = [getattr(one, name) for one in part.orders.values() for name in _ORDER]
-                for column in (*part.rows.values(), *part.cells.values(), *orders):
-                    file.write(column.tobytes())
-        half.replace(place)
-    except OSError:
-        half.unlink(missing_ok=True)
-        return False
-    return True
-
-
-def _head(part: Part) -> dict[str, object]:
-    return {
-        "rows": len(part.rows["submit"]),
-        "cells": len(part.cells["rows"]),
-        "more": [name for name in part.rows if name not in _ROWS],
-        "orders": {name: len(order.n) for name, order in part.orders.items()},
-        "texts": dict(part.texts),
-    }
-
-
-def _read(place: Path, mark: list[int]) -> list[Part] | None:
-    """None where it is not there, or is of another file, or of other code."""
-    try:
-        with place.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            head = json.loads(file.read(size))
-        if head["mark"] != mark:
-            return None
-        mapped = np.asarray(np.memmap(place, dtype="<i4", mode="r"))
-        at = (8 + size + (-(8 + size) % 8)) // 4
-        found = []
-        for one in head["parts"]:
-            part, at = _mapped(mapped, at, one)
-            found.append(part)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found if at == len(mapped) else None
-
-
-def _mapped(mapped: "Numbers", at: int, head: Mapping[str, Any]) -> tuple[Part, int]:
-    def take(many: int, kind: str = "<i4") -> "Numbers":
-        nonlocal at
-        begin, at = at, at + many * np.dtype(kind).itemsize // mapped.itemsize
-        found: Numbers = mapped[begin:at].view(kind)
-        return found
-
-    kinds = _ROWS | {name: _MORE[name] for name in head["more"]}
-    rows = {name: take(head["rows"], kind) for name, kind in kinds.items()}
-    cells = {name: take(head["cells"]) for name in _CELLS}
-    orders = {
-        name: Order(
-            values=take(head["rows"]),
-            cell=take(many),
-            bucket=take(many),
-            n=take(many),
-            sums=take(head["cells"], "<i8"),
-        )
-        for name, many in head["orders"].items()
-    }
-    return Part(rows, cells, head["texts"], orders), at
