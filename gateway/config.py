@@ -69,6 +69,7 @@ class BrokerSettings:
     max_body_bytes: int
     file_areas: tuple[Path, ...]
     cluster_name: str
+    volumes: Path | None  # the file of areas; None: there are no volumes
 
 
 def assets() -> Path:
@@ -150,6 +151,7 @@ def load_broker_settings(environ: Mapping[str, str] = os.environ) -> BrokerSetti
             Path(p) for p in reader.text("broker_file_areas", "/home").split(":") if p
         ),
         cluster_name=reader.text("cluster_name", "cluster"),
+        volumes=Path(named) if (named := reader.text("broker_volumes", "")) else None,
     )
     reader.finish()
     return settings

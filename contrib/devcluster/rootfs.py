@@ -17,6 +17,7 @@ PACKAGES = (
     *("libslurm-dev", "slurm-wlm-basic-plugins-dev", "munge", "mariadb-server"),
     *("iproute2", "procps", "less"),
     *("squashfs-tools", "squashfuse"),  # snapshots of environments
+    *("btrfs-progs", "xfsprogs"),  # volumes with quotas
     "rsync",  # a second place of checkpoints; rclone is in the kit: Debian's testing has none
 )
 VERSIONS_FILE = "etc/sluice-versions.json"

@@ -17,13 +17,32 @@ from gateway.errors import BadMessage, BrokerSilent, GatewayError
 from gateway.wire.codec import dump, parse
 from gateway.wire.messages import AcceptedJob, Failure, SetGroupLimits
 from gateway.wire.policy import SetGroupPolicy, SetQos, SetShares
-from gateway.wire.verbs import CHECK_FOLDER, LIST_FOLDER, READ_FILE, VERBS, Verb
+from gateway.wire.verbs import (
+    CHECK_FOLDER,
+    LIST_FOLDER,
+    MAKE_VOLUME,
+    READ_FILE,
+    SET_VOLUME_LIMIT,
+    VERBS,
+    VOLUMES,
+    Verb,
+)
+from gateway.wire.volumes import MakeVolume, SetVolumeLimit
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 _PREFIX = "/v1/"
 # These never speak to Slurm: they go on while slurmctld is frozen, and Slurm while a file
 # system is.
-_WITHOUT_SLURM = frozenset({READ_FILE.name, CHECK_FOLDER.name, LIST_FOLDER.name})
+_WITHOUT_SLURM = frozenset(
+    {
+        VOLUMES.name,
+        MAKE_VOLUME.name,
+        SET_VOLUME_LIMIT.name,
+        READ_FILE.name,
+        CHECK_FOLDER.name,
+        LIST_FOLDER.name,
+    }
+)
 _MOST_LOGGED = 4000
 _log = logging.getLogger("gateway.broker")
 
@@ -137,6 +156,11 @@ def _limits(asked: object) -> str | None:
             return " ".join(words(changes(before, asked.wanted)))[:_MOST_LOGGED]
         case SetShares():
             return " ".join(f"{one.account}={one.shares}" for one in asked.wanted)[:_MOST_LOGGED]
+        case MakeVolume():
+            return f"{asked.area}/{asked.name} limit={asked.limit_bytes}"[:_MOST_LOGGED]
+        case SetVolumeLimit():
+            change = f"limit={asked.expected_bytes}->{asked.limit_bytes}"
+            return f"{asked.area}/{asked.name} {change}"[:_MOST_LOGGED]
     return None
 
 

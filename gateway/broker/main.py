@@ -7,7 +7,7 @@ call would delay all the others.
 import gc
 import os
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from gateway.broker.sbatch import Estimator
 from gateway.broker.service import Service
 from gateway.broker.slots import Slots
 from gateway.broker.tokens import Tokens
+from gateway.broker.volumes import PROVIDERS, VolumeStore
+from gateway.broker.volumes_areas import AreaSettings, Tools, load
 from gateway.config import BrokerSettings, load_broker_settings
 from gateway.errors import BadConfiguration
 
@@ -45,13 +47,14 @@ def main() -> None:
     log.configure()
     try:
         settings = load_broker_settings()
+        areas = load(settings.volumes, tuple(PROVIDERS))
     except BadConfiguration as error:
         sys.exit(f"sluice-broker: {error}")
     slurm_conf = scrub(os.environ)
     os.chdir("/")
     settings.socket.parent.mkdir(parents=True, exist_ok=True)
     tokens = Tokens(settings.acts_log.with_suffix(".tokens"))
-    wsgi = build(settings, tokens, slurm_conf=slurm_conf)
+    wsgi = build(settings, tokens, areas, slurm_conf=slurm_conf)
     server = Server(wsgi, settings, tidy=tokens.forget_old)
     # Memory that the collector never touches stays shared by the workers, and forks stay cheap.
     gc.freeze()
@@ -73,7 +76,13 @@ def scrub(environ: MutableMapping[str, str]) -> str | None:
     return slurm_conf
 
 
-def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -> Application:
+def build(
+    settings: BrokerSettings,
+    tokens: Tokens,
+    areas: Sequence[AreaSettings] = (),
+    *,
+    slurm_conf: str | None,
+) -> Application:
     """Put the real parts together."""
     files = Files(settings.file_areas, timeout_seconds=_FILE_SECONDS)
     # Shorter than the kill timeout: an answer is better than a dead worker.
@@ -103,8 +112,28 @@ def build(settings: BrokerSettings, tokens: Tokens, *, slurm_conf: str | None) -
         priority=Priority(commands),
         members=Members(commands, settings.cluster_name, people),
         groups=Groups(commands, settings.cluster_name, alone),
+        volumes=_volumes(settings, areas, act_seconds),
     )
     return application(settings, service)
+
+
+def _volumes(
+    settings: BrokerSettings, areas: Sequence[AreaSettings], seconds: float
+) -> VolumeStore:
+    """Tools give up before the child that runs them, which does before the answer must be there."""
+    alone = Slots(
+        settings.acts_log.with_suffix(".volumes"),
+        count=1,
+        patience_seconds=settings.kill_timeout_seconds / 4,
+        stuck_seconds=settings.kill_timeout_seconds,
+    )
+    return VolumeStore(
+        areas=areas,
+        tools=Tools(Commands(timeout_seconds=max(1.0, seconds / 3))),
+        alone=alone,
+        seconds=max(1.0, seconds - 1.0),
+        min_gid=settings.min_uid,
+    )
 
 
 def application(settings: BrokerSettings, service: Service) -> Application:

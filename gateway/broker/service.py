@@ -20,6 +20,7 @@ from gateway.broker.sacctmgr import Sacctmgr
 from gateway.broker.sbatch import Estimator
 from gateway.broker.slurm import Accounts, Slurm
 from gateway.broker.tokens import Tokens
+from gateway.broker.volumes import VolumeStore
 from gateway.core.limits import extension_refusal, partition_refusal, time_limit_refusal
 from gateway.core.readback import differences
 from gateway.core.tres import gpu_count, parse_tres
@@ -53,6 +54,7 @@ class Service:
     priority: Priority
     members: Members
     groups: Groups
+    volumes: VolumeStore
 
     def handlers(self) -> dict[str, Handler]:
         """The same closed list as `gateway.wire.verbs`; a test compares them."""
@@ -91,6 +93,9 @@ class Service:
             "add-member": self.members.add,
             "remove-member": self.members.remove,
             "set-member": self.members.set,
+            "volumes": lambda _: self.volumes.read(),
+            "make-volume": self.volumes.make,
+            "set-volume-limit": self.volumes.set_limit,
         }
 
     def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:

@@ -19,6 +19,7 @@ from gateway.errors import (
 from gateway.wire import messages as m
 from gateway.wire import policy as p
 from gateway.wire import verbs as v
+from gateway.wire import volumes as vol
 from gateway.wire.codec import dump, parse
 from gateway.wire.guard import inside_transaction
 
@@ -135,6 +136,15 @@ class SocketBroker:
 
     def set_member(self, request: p.SetMember) -> p.Membership:
         return self._call(v.SET_MEMBER, request)
+
+    def volumes(self) -> vol.Volumes:
+        return self._call(v.VOLUMES, m.Nothing())
+
+    def make_volume(self, request: vol.MakeVolume) -> vol.Volume:
+        return self._call(v.MAKE_VOLUME, request)
+
+    def set_volume_limit(self, request: vol.SetVolumeLimit) -> vol.Volume:
+        return self._call(v.SET_VOLUME_LIMIT, request)
 
     def _call(self, verb: v.Verb[Req, Rep], request: Req) -> Rep:
         if inside_transaction.get():

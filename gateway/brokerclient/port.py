@@ -5,6 +5,7 @@ from typing import Protocol
 
 from gateway.wire import messages as m
 from gateway.wire import policy as p
+from gateway.wire import volumes as vol
 
 
 class Broker(Protocol):
@@ -107,3 +108,17 @@ class Broker(Protocol):
         ...
 
     def set_member(self, request: p.SetMember) -> p.Membership: ...
+
+    def volumes(self) -> vol.Volumes:
+        """Every area with its volumes. What could not be read says so and has no figures."""
+        ...
+
+    def make_volume(self, request: vol.MakeVolume) -> vol.Volume:
+        """There whole, with its limit and its group's rights, or not at all; as read back.
+        Refused with volume_exists when something of the name is there."""
+        ...
+
+    def set_volume_limit(self, request: vol.SetVolumeLimit) -> vol.Volume:
+        """What the file system has after the write: compare it. Below what is used it refuses
+        writes and deletes nothing. Refused with volume_changed_meanwhile."""
+        ...

@@ -25,6 +25,7 @@ from gateway.testing.contract_steps import (
     state_of,
     wide,
 )
+from gateway.testing.contract_volumes import VolumeContract
 from gateway.wire import messages as m
 
 __all__ = [
@@ -208,5 +209,6 @@ class BrokerContract(
     PolicyContract,
     MemberContract,
     PriorityContract,
+    VolumeContract,
 ):
     """All of it."""

@@ -12,8 +12,8 @@ from gateway.errors import BrokerRefused
 from gateway.testing import fakejobs
 from gateway.testing.fakecluster import BEGIN
 from gateway.testing.fakejobs import FakeJob
-from gateway.testing.fakepolicy import FakePolicy
 from gateway.testing.fakesite import FakePartition
+from gateway.testing.fakevolumes import FakeVolumes
 from gateway.wire import messages as m
 from gateway.wire.shapes import asked_shape, shape_of
 
@@ -22,7 +22,7 @@ __all__ = ["BEGIN", "FakeBroker"]
 MAX_ARRAY_SIZE = 1001  # Slurm's default
 
 
-class FakeBroker(FakePolicy):
+class FakeBroker(FakeVolumes):
     """The contract tests run on this and on the real one."""
 
     def submit(self, request: m.SubmitRequest) -> m.AcceptedJob:

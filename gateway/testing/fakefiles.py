@@ -16,7 +16,7 @@ class FakeFiles:
     """`owners` names the owner of each file and folder; nobody else may touch it. What is
     EVERYONES can be read by all and written by nobody."""
 
-    areas: tuple[str, ...] = ("/home", "/datasets")
+    areas: tuple[str, ...] = ("/home", "/datasets", "/volumes", "/archive")
     owners: dict[str, str] = field(default_factory=lambda: {"/etc/shadow": "root", "/etc": "root"})
     contents: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)

@@ -76,6 +76,9 @@ def _policy_handlers(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
         "add-member": lambda asked: broker.add_member(asked.account, asked.user),
         "remove-member": lambda asked: broker.remove_member(asked.account, asked.user),
         "set-member": broker.set_member,
+        "volumes": lambda _: broker.volumes(),
+        "make-volume": broker.make_volume,
+        "set-volume-limit": broker.set_volume_limit,
     }
 
 

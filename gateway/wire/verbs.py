@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from gateway.wire import messages as m
 from gateway.wire import policy as p
+from gateway.wire import volumes as vol
 
 Req = TypeVar("Req")
 Rep = TypeVar("Rep")
@@ -54,6 +55,9 @@ RESERVATIONS = Verb("reservations", m.Nothing, p.Reservations)
 ADD_MEMBER = Verb("add-member", p.MemberRequest, p.Membership, acts=True)
 REMOVE_MEMBER = Verb("remove-member", p.MemberRequest, p.Membership, acts=True)
 SET_MEMBER = Verb("set-member", p.SetMember, p.Membership, acts=True)
+VOLUMES = Verb("volumes", m.Nothing, vol.Volumes)
+MAKE_VOLUME = Verb("make-volume", vol.MakeVolume, vol.Volume, acts=True)
+SET_VOLUME_LIMIT = Verb("set-volume-limit", vol.SetVolumeLimit, vol.Volume, acts=True)
 
 VERBS: dict[str, Verb[object, object]] = {
     verb.name: verb  # type: ignore[misc]
@@ -92,5 +96,8 @@ VERBS: dict[str, Verb[object, object]] = {
         ADD_MEMBER,
         REMOVE_MEMBER,
         SET_MEMBER,
+        VOLUMES,
+        MAKE_VOLUME,
+        SET_VOLUME_LIMIT,
     )
 }
