@@ -106,8 +106,7 @@ class Session:
             await program.end()
             if self._stop.is_set():
                 return None
-            own_port = self._asked.listen == "port" and not self._asked.isolate
-            if not own_port or is_free(self._port):
+            if self._has_socket() or is_free(self._port):
                 break
             _say(f"port {self._port} was taken by somebody else: trying another")
         how = "was not usable in time" if code is None else f"ended with exit code {code}"
@@ -116,7 +115,7 @@ class Session:
     async def _start(self) -> Program:
         asked, place = self._asked, str(self._place / "app")
         Path(place).unlink(missing_ok=True)
-        if asked.listen == "port" and not asked.isolate:
+        if not self._has_socket():
             self._port = free_port()
         words = asked.filled(socket=place, port=self._port)
         environment = self._environment()
@@ -149,12 +148,8 @@ class Session:
         waits = {asyncio.ensure_future(program.wait()), asyncio.ensure_future(self._stop.wait())}
         try:
             while not any(wait.done() for wait in waits) and time.monotonic() < end:
-                with suppress(NoAnswer):
-                    status, _ = await client.get(
-                        self._through_door, target, seconds=ANSWER_SECONDS, key=self._key
-                    )
-                    if status < FIRST_ERROR and self._is_its_own():
-                        return True
+                if await self._answers(target):
+                    return True
                 await asyncio.wait(
                     waits, timeout=PROBE_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -163,15 +158,26 @@ class Session:
             for wait in waits:
                 wait.cancel()
 
-    def _is_its_own(self) -> bool:
-        """Whoever else listens at the port must not be shown as the person's program."""
-        own_port = self._asked.listen == "port" and not self._asked.isolate
-        return not own_port or is_ours(self._port)
+    async def _answers(self, target: str) -> bool:
+        if self._has_socket() and not (self._place / "app").exists():
+            return False  # costs nothing, while the program takes all it can to come up
+        try:
+            status, _ = await client.get(
+                self._through_door, target, seconds=ANSWER_SECONDS, key=self._key
+            )
+        except NoAnswer:
+            return False
+        # Whoever else listens at the port must not be shown as the person's program.
+        return status < FIRST_ERROR and (self._has_socket() or is_ours(self._port))
+
+    def _has_socket(self) -> bool:
+        """Whether a Unix socket leads to the program; else a port that others may take."""
+        return self._asked.listen == "socket" or self._asked.isolate
 
     async def _reach(self) -> socket.socket:
-        if self._asked.listen == "port" and not self._asked.isolate:
-            return await client.connect(("127.0.0.1", self._port))
-        return await client.connect(str(self._place / "app"))
+        if self._has_socket():
+            return await client.connect(str(self._place / "app"))
+        return await client.connect(("127.0.0.1", self._port))
 
     async def _through_door(self) -> socket.socket:
         host, port = self._listener.getsockname()[:2]
