@@ -176,6 +176,7 @@ def _gate(front: Front) -> str:
     internal;
     proxy_pass http://sluice_web/apps-gate/$sluice_job;
 {_headers(front)}
+    client_max_body_size 0;
     proxy_pass_request_body off;
     proxy_set_header Content-Length "";
     proxy_set_header Authorization "";
@@ -199,6 +200,7 @@ def _words(front: Front, name: str, page: str) -> str:
     proxy_pass http://sluice_web/{page};
 {_headers(front)}
     proxy_method GET;
+    client_max_body_size 0;
     proxy_pass_request_body off;
     proxy_set_header Content-Length "";
     proxy_set_header Upgrade "";

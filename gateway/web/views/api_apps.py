@@ -22,6 +22,7 @@ from gateway.web.views.api import bp
 from gateway.web.views.apps import lengthen
 
 _SHORT = ("group", "partition", "gpu_type", "cards", "hours", "environment")
+_FORM = frozenset({"group", appask.KIND, appask.CARDS, appask.HOURS, "environment"})
 _WITH_BODY = frozenset({"extend", "share", "unshare"})
 
 
@@ -74,8 +75,11 @@ def started(body: dict[str, Any], key: str | None) -> dict[str, Any]:
     template = have.catalogue.get(apijson.text(body, "application"))
     if template is None or template.manifest.app is None:
         raise NotFound("application")
-    ask = appask.ask(template.manifest, _typed(body), offers.offer(viewer(), begin=have.read))
-    apijson.require_known(ask, template)
+    typed = _typed(body)
+    unknown = typed.keys() - {f"v-{one.name}" for one in template.manifest.fields} - _FORM
+    if unknown:
+        raise apijson.BadFields({f"values.{one[2:]}": "unknown_field" for one in sorted(unknown)})
+    ask = appask.ask(template.manifest, typed, offers.offer(viewer(), begin=have.read))
     sent = sending.send(ask, key or str(uuid4()))
     return _facts(apps.own(sent.now.row.id, viewer=viewer(), read=have.read))
 
