@@ -16,7 +16,8 @@ from gateway.store import (
     history_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
     people_models,  # noqa: F401
-    recipe_models,  # noqa: F401
+    recipe_models,
+    result_models,
     schema,
     snapshot_models,  # noqa: F401
     spot_models,  # noqa: F401
