@@ -17,8 +17,8 @@ from gateway.store import (  # their tables join the metadata
     money_models,  # noqa: F401
     people_models,  # noqa: F401
     policy_models,  # noqa: F401
-    recipe_models,
-    result_models,
+    recipe_models,  # noqa: F401
+    result_models,  # noqa: F401
     snapshot_models,  # noqa: F401
     spot_models,  # noqa: F401
     training_models,  # noqa: F401

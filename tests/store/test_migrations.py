@@ -16,8 +16,8 @@ from gateway.store import (
     history_models,  # noqa: F401
     money_models,  # noqa: F401  # its tables join the metadata
     people_models,  # noqa: F401
-    recipe_models,
-    result_models,
+    recipe_models,  # noqa: F401
+    result_models,  # noqa: F401
     schema,
     snapshot_models,  # noqa: F401
     spot_models,  # noqa: F401
