@@ -5,6 +5,17 @@ from dataclasses import dataclass
 from contrib.devcluster.site import ADMIN, FIRST_GID, Partition, Site
 
 HEAD = "head"
+VOLUMES = """\
+[[area]]
+name = "volumes"
+path = "/volumes"
+provider = "btrfs"
+
+[[area]]
+name = "archive"
+path = "/archive"
+provider = "folder"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,7 @@ def files(site: Site, network: Network) -> dict[str, str]:
         "limits": limits_script(site),
         "hosts": hosts(site, network),
         "hostname": f"{HEAD}\n",
+        "volumes.toml": VOLUMES,
     }
 
 

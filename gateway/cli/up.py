@@ -27,6 +27,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # Inside the development cluster; /run/sluice there is $SLUICE_HOME/run here.
 CLUSTER_PYTHON, CLUSTER_PACKAGE = "/opt/sluice-broker/bin/python", "/opt/sluice"
 CLUSTER_RUN = Path("/run/sluice")
+CLUSTER_AREAS = {  # unless other ones are given
+    "SLUICE_BROKER_VOLUMES": "/run/devcluster/volumes.toml",
+    "SLUICE_BROKER_FILE_AREAS": "/home:/volumes:/archive",
+}
 HOST_ACTS = Path("/var/log/sluice")
 
 
@@ -150,6 +154,7 @@ def _broker(found: Settings, caller: Account) -> Recipe | None:
         return None
     if cluster is not None:
         env = _broker_environment(found, caller, sockets=CLUSTER_RUN, acts=CLUSTER_RUN / "broker")
+        env = CLUSTER_AREAS | env
         env["PYTHONPATH"] = CLUSTER_PACKAGE
         failed = import_module("contrib.devcluster.errors").DevclusterError
 

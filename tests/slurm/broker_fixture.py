@@ -52,6 +52,8 @@ class BrokerProcess:
             "SLUICE_BROKER_ACTS_LOG": f"/run/sluice/{self.name}-acts.log",
             "SLUICE_BROKER_ALLOWED_UIDS": str(os.getuid()),
             "SLUICE_CLUSTER_NAME": "dev",
+            "SLUICE_BROKER_VOLUMES": "/run/devcluster/volumes.toml",
+            "SLUICE_BROKER_FILE_AREAS": "/home:/volumes:/archive",
             **self.env,
         }
         argv = ["/opt/sluice-broker/bin/python", "-m", "gateway.broker"]

@@ -56,6 +56,17 @@ mount -o remount,bind,ro "$new/opt/sluice/kit"
 bind "$libraries" "$new/opt/sluice/kit/lib"
 mount -o remount,bind,ro "$new/opt/sluice/kit/lib"
 ln -s /opt/sluice/kit/lib/bin/rclone "$new/usr/local/bin/rclone"
+# Groups' storage with real quotas: Btrfs in a file. Without loop devices the area is not mounted,
+# and the portal says so.
+mkdir "$new/volumes" "$new/archive" "$new/run/disk" "$state/disk"
+mount --bind "$state/disk" "$new/run/disk"
+truncate -s 4G "$state/disk/volumes"
+if chroot "$new" mkfs.btrfs -q /run/disk/volumes &&
+    mount -o loop "$state/disk/volumes" "$new/volumes"; then
+    chroot "$new" btrfs quota enable /volumes
+    chmod 755 "$new/volumes"
+fi
+umount "$new/run/disk"
 # the machine's own tree goes out of sight, and with it every way back to it
 mkdir "$new/.machine"
 cd "$new"
