@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
+import bench_apps  # noqa: E402
 import bench_contribution  # noqa: E402
 import bench_forecast  # noqa: E402
 import bench_import  # noqa: E402
@@ -21,6 +22,7 @@ import bench_pages  # noqa: E402
 import bench_plan  # noqa: E402
 import bench_policy  # noqa: E402
 import bench_settle  # noqa: E402
+import bench_snapshots  # noqa: E402
 import bench_start_form  # noqa: E402
 import bench_training  # noqa: E402
 import bench_usage  # noqa: E402
@@ -40,6 +42,7 @@ LIVE = {
 
 # Each in a folder of its own.
 MEASURES = (
+    ("apps", bench_apps.apps),
     ("pages", bench_pages.pages),
     ("planner", bench_plan.plans),
     ("planner", bench_plan.scripts),
@@ -53,6 +56,7 @@ MEASURES = (
     ("forecast", bench_forecast.forecast),
     ("forecast", bench_start_form.start_form),
     ("waits", bench_waits.waits),
+    ("snapshots", bench_snapshots.snapshots),
 )
 
 
