@@ -22,6 +22,7 @@ from gateway.store import (  # their tables join the metadata
     snapshot_models,  # noqa: F401
     spot_models,  # noqa: F401
     training_models,  # noqa: F401
+    volume_models,  # noqa: F401
     wait_models,  # noqa: F401
 )
 from gateway.store.models import Base
