@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gateway.core.past_runs import COLUMNS
 from gateway.core.usage_figures import By, CreditSeen
 from gateway.core.wait_figures import Dimension, Question
-from gateway.history.stats import card_days, limits, part_files
+from gateway.history.stats import card_days, columns, limits, part_files
 from gateway.history.stats import used as stats
 
 HOUR = 3600

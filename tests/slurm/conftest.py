@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for contrib, whi
 from contrib.devcluster import host, jupyterenv, paths, rootfs, torchenv
 from contrib.devcluster.errors import DevclusterError
 from contrib.devcluster.instance import Instance
+from gateway.store.uow import Begin, make_begin
+from gateway.testing.database import database
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +71,10 @@ def jupyter(cluster: Instance) -> str:
 from broker_fixture import broker, broker_process, cluster_site  # noqa: E402, F401
 from person import person  # noqa: E402, F401
 from policy_hands import sacctmgr, tidy  # noqa: E402, F401
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """A portal's own database."""
+    with database(tmp_path) as engine:
+        yield make_begin(engine)

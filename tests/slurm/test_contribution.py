@@ -15,9 +15,7 @@ from gateway.services import contribution, contribution_book, policy_apply, poli
 from gateway.services.policy_changes import propose
 from gateway.services.policy_history import undo_change
 from gateway.store.queries import policy_changes as rows
-from gateway.store.uow import make_begin
 from gateway.testing.contract_policy import kept
-from gateway.testing.database import database
 
 pytestmark = pytest.mark.slurm
 
@@ -26,12 +24,6 @@ OTHERS = ("nlp", "vision", "biolab")
 MONEY = Kind(key="money", name="Money", unit="CNY", weight=MILLION, half_life_days=100)
 RULES = Rules(kinds=(MONEY,), formula=Formula(base=10, least=1), automatic=True)
 OPEN = (ChangeState.APPROVED, ChangeState.APPLYING, ChangeState.UNKNOWN)
-
-
-@pytest.fixture
-def begin(tmp_path):
-    with database(tmp_path) as engine:
-        yield make_begin(engine)
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ from gateway.core.pricing import cost
 from gateway.services import credit, ingest, settle
 from gateway.services.verify import verify
 from gateway.store import prices
-from gateway.store.uow import make_begin
-from gateway.testing.database import database
 from gateway.testing.money import balance, entries_of, set_price
 from gateway.testing.portal import ask, portal
 
@@ -36,12 +34,6 @@ SHORT = ask(
 
 def now():
     return datetime.now(UTC)
-
-
-@pytest.fixture
-def begin(tmp_path):
-    with database(tmp_path) as engine:
-        yield make_begin(engine)
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from test_broker_faults import KILL_AFTER_YES
 
 from gateway.errors import BrokerSilent, BrokerUnreachable
 from gateway.services import act
-from gateway.store.uow import make_begin
-from gateway.testing.database import database
 from gateway.testing.portal import Portal, ask, portal
 
 pytestmark = pytest.mark.slurm
@@ -42,12 +40,6 @@ class Clock:
 
     def skip(self, seconds):
         self.skipped += timedelta(seconds=seconds)
-
-
-@pytest.fixture
-def begin(tmp_path):
-    with database(tmp_path) as engine:
-        yield make_begin(engine)
 
 
 @pytest.fixture

@@ -15,10 +15,8 @@ from gateway.core.qos import Qos, tres
 from gateway.services import policy_drift, policy_history, policy_retire
 from gateway.services.policy_drift import How
 from gateway.store.queries import policy_changes as rows
-from gateway.store.uow import make_begin
 from gateway.testing import builders as b
 from gateway.testing.contract_policy import fresh_name, kept
-from gateway.testing.database import database
 from gateway.testing.policy_site import PolicySite
 
 pytestmark = pytest.mark.slurm
@@ -70,12 +68,6 @@ class RealSite(PolicySite):
 
 def changed(before, **values):
     return Item(before, replace(before, **values))
-
-
-@pytest.fixture
-def begin(tmp_path):
-    with database(tmp_path) as engine:
-        yield make_begin(engine)
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from gateway.core.pricing import cost
 from gateway.services import credit, prices, spot
 from gateway.services.verify import verify
 from gateway.store.queries import job as reads
-from gateway.store.uow import make_begin
-from gateway.testing.database import database
 from gateway.testing.money import balance, set_price
 from gateway.testing.portal import ask, portal
 
@@ -36,12 +34,6 @@ WHOLE_NODE = ask(
 
 def now():
     return datetime.now(UTC)
-
-
-@pytest.fixture
-def begin(tmp_path):
-    with database(tmp_path) as engine:
-        yield make_begin(engine)
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ import pytest
 from gateway.core.wait_causes import Cause
 from gateway.history import reading
 from gateway.services import keep_history
-from gateway.store.uow import make_begin
-from gateway.testing.database import database
 from gateway.testing.portal import portal
 
 pytestmark = pytest.mark.slurm
@@ -66,12 +64,6 @@ class Truth:
         done = self.cluster.run(["sh", "-c", script, "sh", *options], user=user)
         assert done.returncode == 0, done.stderr
         return [int(line.split(";")[0]) for line in done.stdout.split()]
-
-
-@pytest.fixture
-def begin(tmp_path):
-    with database(tmp_path) as engine:
-        yield make_begin(engine)
 
 
 @pytest.fixture

@@ -18,8 +18,6 @@ from gateway.services.preview import preview
 from gateway.services.standing import standing
 from gateway.services.why_not import why_not
 from gateway.store.queries.job import job_by_slurm_id
-from gateway.store.uow import make_begin
-from gateway.testing.database import database
 from gateway.testing.portal import Portal, ask, portal
 
 pytestmark = pytest.mark.slurm
@@ -33,12 +31,6 @@ CARD = ask(
     working_directory="/home/nlp-1",
     values={"command": "sleep 300", "gpus_per_node": "8"},
 )
-
-
-@pytest.fixture
-def begin(tmp_path):
-    with database(tmp_path) as engine:
-        yield make_begin(engine)
 
 
 @pytest.fixture
