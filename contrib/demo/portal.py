@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrib.demo.api import Api
-from contrib.devcluster import paths, rootfs, torchenv
+from contrib.devcluster import jupyterenv, paths, rootfs, torchenv
 from contrib.devcluster.instance import Instance
 from contrib.devcluster.processes import Process
 
@@ -53,6 +53,13 @@ kind = "prefix"
 path = "/opt/envs/torch-2.13"
 title = { en = "PyTorch 2.13 (CPU)", zh_Hans = "PyTorch 2.13（CPU）" }
 """
+NOTEBOOKS = """
+[[environment]]
+name = "jupyter"
+kind = "venv"
+path = "/opt/envs/jupyter"
+title = { en = "JupyterLab", zh_Hans = "JupyterLab" }
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,9 @@ class Portal:
         self._say = say
         self._child: subprocess.Popen[bytes] | None = None  # when this process started it
 
-    def start(self, *, with_torch: bool = True, port: int = 8000) -> None:
+    def start(
+        self, *, with_torch: bool = True, with_jupyter: bool = False, port: int = 8000
+    ) -> None:
         """Bring up what is not up yet. Safe to call again."""
         self._require_short_path()
         self.home.mkdir(parents=True, exist_ok=True)
@@ -78,9 +87,12 @@ class Portal:
         if with_torch:
             cache = paths.cache_folder()
             torchenv.ensure(cache, rootfs.ensure(cache, self._say), self._say, allow_cuda=True)
+        if with_jupyter:
+            cache = paths.cache_folder()
+            jupyterenv.ensure(cache, rootfs.ensure(cache, self._say), self._say)
         if not self.running():
             self._say("Starting the portal: database, sample people, processes")
-        (self.home / "environments.toml").write_text(ENVIRONMENTS)
+        (self.home / "environments.toml").write_text(ENVIRONMENTS + NOTEBOOKS * with_jupyter)
         # So that commands in another shell speak of the same cluster.
         if not (self.home / "sluice.toml").exists():
             (self.home / "sluice.toml").write_text('cluster_name = "dev"\n')

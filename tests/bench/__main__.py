@@ -66,13 +66,14 @@ def main() -> int:
     only = parser.parse_args().only
     known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
     known += ["watch", "training", "contribution", "what_if", "policy", "usage", "forecast"]
-    known += ["import", "waits"]
+    known += ["import", "waits", "apps"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
-    rooted = [name for name in known if name.startswith(("live", "training", "contribution"))]
+    on_cluster = ("live", "training", "contribution", "apps")
+    rooted = [name for name in known if name.startswith(on_cluster)]
     if os.geteuid() != 0 and any(name.startswith(only) for name in rooted):
         parser.error(
-            "live, training and contribution start the development cluster:"
+            "live, training, contribution and apps start the development cluster:"
             " run as root, or --only pages"
         )
     for line in _lines(only):

@@ -43,7 +43,7 @@ def portal() -> Iterator[Portal]:
     home = Path(tempfile.mkdtemp(prefix="sluice-"))  # short: a Unix socket's path has a limit
     portal = Portal(home, say=print)
     try:
-        portal.start(port=0)
+        portal.start(port=0, with_jupyter=True)
         for group in ("nlp", "vision", "biolab"):
             portal.give(group, 100_000)  # these tests are not about money
         yield portal

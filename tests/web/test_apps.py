@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from gateway.cli.nginx_conf import Front
-from gateway.testing import builders as b
 from gateway.testing.apps_site import open_app, row_of, write_ready, write_state
 from gateway.web.frontdoor import HEADER, word
 
