@@ -112,7 +112,7 @@ def test_a_cell_runs_through_the_door_and_nobody_gets_in_without_the_key(people:
     assert people.ask(job, f"{base}api") == 200
     for wrong in ("", "no", door.key[:-1], door.key + "x"):
         assert people.ask(job, f"{base}api", key=wrong) == 403
-    assert people.ask(job, "/apps/1/api") == 404
+    assert people.ask(job, f"/apps/{job + 1}/api") == 404
     assert people.ask(job, f"{base}api/kernels", method="POST") == 403  # of another site's page
     said = people.person.run("sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null || true")
     assert door.key not in said
@@ -252,6 +252,32 @@ def test_tensorboard_has_a_network_of_its_own(people: Apps) -> None:
     assert len(spaces) > 1
     assert spaces[-1] not in spaces[1:-1]
     assert people.person.run("sh", "-c", "grep -c :1F40 /proc/net/tcp || true").strip() == "0"
+    people.person.run("scancel", str(job))
+    people.gone(job)
+
+
+def test_what_was_installed_in_a_notebook_is_saved_from_its_page(people: Apps) -> None:
+    install = (
+        "import pathlib, sysconfig\n"
+        "place = pathlib.Path(sysconfig.get_path('purelib'), 'installed_here')\n"
+        "place.mkdir()\n"
+        "(place / '__init__.py').write_text('word = 1')\n"
+        "import installed_here; print(installed_here.__file__)"
+    )
+    job = people.started()
+    base = apps.base(job)
+    assert "/overlays/" in people.cell(job, install)[1]
+    assert people.ask(job, f"{base}.sluice/save", method="POST") == 202
+
+    def state() -> apps.AppState:
+        found = apps.parse_state(people.answer(job, f"{base}.sluice/state")[1])
+        assert found is not None
+        return found
+
+    people.until(job, lambda: not state().saving, END_SECONDS)
+    assert state().save_error == ""
+    kept = f"/home/{USER}/.sluice/snapshots/documents/{state().saved}.json"
+    assert json.loads(people.read(kept))["job"] == str(job)
     people.person.run("scancel", str(job))
     people.gone(job)
 
