@@ -119,7 +119,7 @@ def start(
     `MOST_OPEN`, and whatever `submit` raises; then the row says why it failed.
     """
     with desk.begin() as session:
-        site_job_id = _reserve(
+        row = _reserve(
             session,
             kind=kind,
             subject=subject,
@@ -128,6 +128,21 @@ def start(
             facts=facts or {},
             now=now,
         )
+    if row.state == "open" and row.submission_id is None:
+        _send(row.id, ask, form_key, viewer, desk=desk, environments=environments, now=now)
+    return row.id
+
+
+def _send(
+    site_job_id: int,
+    ask: Ask,
+    form_key: str,
+    viewer: Viewer,
+    *,
+    desk: Desk,
+    environments: Sequence[Environment],
+    now: datetime,
+) -> None:
     try:
         submission_id = submit.submit(
             ask,
@@ -149,7 +164,6 @@ def start(
         raise
     with desk.begin() as session:
         store.linked(session, site_job_id, submission_id)
-    return site_job_id
 
 
 def _reserve(
@@ -161,10 +175,10 @@ def _reserve(
     person_id: int,
     facts: dict[str, Any],
     now: datetime,
-) -> int:
+) -> SiteJobRow:
     before = store.by_form_key(session, person_id=person_id, form_key=form_key)
     if before is not None:
-        return before.id
+        return before
     if store.open_count(session) >= MOST_OPEN:
         raise Refused("site_jobs_full", most=MOST_OPEN)
     made = store.reserve(
@@ -176,9 +190,10 @@ def _reserve(
         facts=facts,
         now=now,
     )
-    if made is None:
+    row = None if made is None else store.get(session, made)
+    if row is None:
         raise Refused("site_job_open")
-    return made
+    return row
 
 
 def collect(

@@ -15,6 +15,7 @@ from gateway.errors import Refused
 from gateway.services import environment_checks, site_jobs, submit
 from gateway.services.environment_publish import Entry
 from gateway.services.site_kinds import KINDS
+from gateway.services.templates import Catalogue
 from gateway.store import environments as store
 from gateway.store import site_jobs as rows
 from gateway.store.environment_models import EnvironmentCheck, SiteJob
@@ -260,3 +261,14 @@ def test_a_submission_that_slurm_refuses_says_so(site: Portal) -> None:
     assert row(site).code == "group_submit_limit"
     with site.begin() as session:
         assert store.newest_checks(session)["torch", "a100"].code == "group_submit_limit"
+
+
+def test_a_form_that_was_refused_is_not_sent_again_by_its_key(site: Portal) -> None:
+    group_gone = replace(desk(site), catalogue=Catalogue.load(()))
+    with pytest.raises(submit.InvalidAsk):
+        start(site, desk=group_gone)
+    first = row(site)
+    assert (first.state, first.code) == ("failed", "unknown_template")
+    assert start(site) == first.id
+    assert site.broker.jobs == {}
+    assert start(site, "key-2") != first.id
