@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from app_programs import ECHO, KIT, Job, until
+from nvml_machine import Node, busy
 
 from sluice_train.app import ports
 
@@ -190,6 +191,35 @@ def test_an_idle_one_is_warned_and_stopped_and_one_in_use_is_not(
     state = job.state()
     assert (state["phase"], state["why"]) == ("stopping", "idle")
     assert float(str(state["at"])) - ready_at > 6.5
+
+
+def _with_cards(node: Node, machine: str) -> dict[str, str]:
+    """Two of the node's four cards are the job's. NVIDIA's library is the tests' double."""
+    node.has(machine)
+    double = {name: node.environment[name] for name in ("NVML_DOUBLE", "LD_LIBRARY_PATH")}
+    return {**double, "CUDA_VISIBLE_DEVICES": "1,3", "SLUICE_APP_IDLE_SECONDS": "2"}
+
+
+def test_cards_that_work_keep_it(jobs: Callable[..., Job], node: Node) -> None:
+    machine = busy(0, util=0) + busy(1, util=0) + busy(2, util=0) + busy(3, util=60)
+    job = jobs(**_with_cards(node, machine)).echo("{base}")
+    job.ready()
+    time.sleep(4)  # twice as long as an idle one has
+    assert b'"gpu_util": 60.0' in job.ask(f"{job.base}.sluice/state")
+
+
+def test_cards_of_others_do_not_keep_it(jobs: Callable[..., Job], node: Node) -> None:
+    machine = busy(0, util=99) + busy(1, util=4) + busy(2, util=99) + busy(3, util=0)
+    job = jobs(**_with_cards(node, machine)).echo("{base}")
+    assert job.ended()[0] == 0
+    assert (job.state()["why"], job.state()["gpu_util"]) == ("idle", 4.0)
+
+
+def test_a_driver_that_hangs_does_not_keep_it(jobs: Callable[..., Job], node: Node) -> None:
+    machine = busy(1) + busy(3) + "sleep nvmlDeviceGetUtilizationRates 300\n"
+    job = jobs(**{**_with_cards(node, machine), "CUDA_VISIBLE_DEVICES": "0,1"}).echo("{base}")
+    assert job.ended()[0] == 0
+    assert (job.state()["why"], job.state()["gpu_util"]) == ("idle", None)
 
 
 def test_the_time_limit_stops_it_in_time(jobs: Callable[..., Job]) -> None:
