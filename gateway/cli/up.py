@@ -29,7 +29,7 @@ CLUSTER_PYTHON, CLUSTER_PACKAGE = "/opt/sluice-broker/bin/python", "/opt/sluice"
 CLUSTER_RUN = Path("/run/sluice")
 CLUSTER_AREAS = {  # unless other ones are given
     "SLUICE_BROKER_VOLUMES": "/run/devcluster/volumes.toml",
-    "SLUICE_BROKER_FILE_AREAS": "/home:/volumes:/archive",
+    "SLUICE_BROKER_FILE_AREAS": "/home:/datasets:/volumes:/archive",
 }
 HOST_ACTS = Path("/var/log/sluice")
 

@@ -50,6 +50,7 @@ class RefundReason(StrEnum):
     BOOT_FAIL = "boot_fail"
     PREEMPTED = "preempted"
     ADMINISTRATOR_KILL = "administrator_kill"
+    DATASET = "dataset"
     PORTAL_FAULT = "portal_fault"
 
 

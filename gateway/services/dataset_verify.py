@@ -16,6 +16,7 @@ from gateway.errors import BrokerRefused, NotFound, Refused
 from gateway.services import site_jobs
 from gateway.services.dataset_entries import steered
 from gateway.services.dataset_jobs import cpu_ask
+from gateway.services.environments import NONE
 from gateway.services.offer import offer as read_offer
 from gateway.services.site_jobs import BadResult, Desk, Outcome
 from gateway.services.submit import InvalidAsk
@@ -73,6 +74,7 @@ def make_manifest(
         viewer=viewer,
         desk=desk,
         now=now,
+        environments=(NONE,),
         facts={"version_id": version.id},
     )
 
@@ -180,6 +182,7 @@ def _start(
         viewer=sender,
         desk=desk,
         now=now,
+        environments=(NONE,),
         facts={"version_id": version.id},
     )
 

@@ -19,7 +19,7 @@ from gateway.errors import Busy
 from gateway.services import node_types
 from gateway.services.settle_books import Books
 from gateway.services.settle_run import settle_run
-from gateway.store import charges, holds, ledger, prices
+from gateway.store import charges, dataset_faults, holds, ledger, prices
 from gateway.store.charges import DueRun, new_review
 from gateway.store.uow import Begin
 
@@ -156,6 +156,7 @@ def _open(
     _add_pots(session, pots, [pot for found in lying for pot in found])
     type_of: TypeOfNodes = node_types.reader(session)
     ended = [run.job_id for run in due if run.state.startswith("CANCELLED")]
+    failed = [run.id for run in due if run.state.startswith("FAILED")]
     return Books(
         now=now,
         prices=price_list,
@@ -170,6 +171,7 @@ def _open(
         refunds=refunds,
         given=given,
         kills=charges.administrators_kill(session, ended),
+        lost_data=dataset_faults.lost_data(session, failed),
         next_charge=charges.next_id(session),
     )
 

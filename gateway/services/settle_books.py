@@ -34,6 +34,7 @@ class Books:
     refunds: dict[int, RefundRow]
     given: dict[int, dict[int, int]]
     kills: dict[int, list[Kill]]
+    lost_data: dict[int, list[str]]  # by run: the datasets that kept it from beginning
     next_charge: int
     entries: list[NewEntry] = field(default_factory=list)
     new_charges: list[dict[str, Any]] = field(default_factory=list)

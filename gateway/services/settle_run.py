@@ -264,6 +264,8 @@ def _rule(books: Books, run: DueRun) -> tuple[RefundReason, dict[str, Any]] | No
         # An act that was refused, or of another run of the job, ended nothing.
         if run.start <= kill.at <= run.end + _ACT_SLACK:
             return RefundReason.ADMINISTRATOR_KILL, kill.evidence()
+    if run.id in books.lost_data:
+        return RefundReason.DATASET, {"datasets": ", ".join(books.lost_data[run.id])}
     return None
 
 

@@ -68,6 +68,7 @@ ENTRY_KINDS = {
     EntryKind.CARRY_OVER: _l("Carried over"),
     EntryKind.LEND: _l("Loan"),
     EntryKind.RETURN: _l("Loan returned"),
+    EntryKind.STORAGE: _l("Storage"),
 }
 
 POT_KINDS = {
@@ -185,6 +186,7 @@ REFUND_REASONS: Mapping[str, Lazy] = {
     RefundReason.BOOT_FAIL: _l("A node did not boot"),
     RefundReason.PREEMPTED: _l("Preempted, and this QoS does not charge that"),
     RefundReason.ADMINISTRATOR_KILL: _l("An administrator ended the job"),
+    RefundReason.DATASET: _l("A dataset of the catalogue was not there, so nothing could begin"),
     RefundReason.PORTAL_FAULT: _l("Given back by a person"),
 }
 

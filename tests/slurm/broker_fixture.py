@@ -53,7 +53,7 @@ class BrokerProcess:
             "SLUICE_BROKER_ALLOWED_UIDS": str(os.getuid()),
             "SLUICE_CLUSTER_NAME": "dev",
             "SLUICE_BROKER_VOLUMES": "/run/devcluster/volumes.toml",
-            "SLUICE_BROKER_FILE_AREAS": "/home:/volumes:/archive",
+            "SLUICE_BROKER_FILE_AREAS": "/home:/datasets:/volumes:/archive",
             **self.env,
         }
         argv = ["/opt/sluice-broker/bin/python", "-m", "gateway.broker"]

@@ -214,6 +214,10 @@ def _evidence(found: Mapping[str, Any]) -> str:
     """What the refund goes by, in words; ids are for the audit."""
     if found.get("note"):
         return str(found["note"])
+    if found.get("datasets"):
+        return gettext(
+            "The job ended with 65, before it began: %(names)s.", names=found["datasets"]
+        )
     if found.get("by"):
         return gettext("Cancelled by %(person)s.", person=found["by"])
     if found.get("nodes"):

@@ -31,6 +31,7 @@ from gateway.web.views import (
     acting,
     arrayview,
     jobcauses,
+    jobdatasets,
     joblist,
     jobstart,
     jobview,
@@ -76,6 +77,7 @@ def show(job_id: int) -> ResponseReturnValue:
         answer=whyview.build(page),
         begins=jobstart.build(page),
         causes=jobcauses.build(page),
+        used=jobdatasets.build(page),
         place=standingview.build(page, request.args.get("compare", "")),
     )
 

@@ -61,15 +61,21 @@ def make(folder: Path, part: Path, *, jobs: int = 0) -> str:
         raise BadData(f"{folder} holds no file")
     known = _known(part, found)
     left = sorted(path for path in found if path not in known)
+    kept = [_noted(known[path], found[path]) for path in sorted(known)]
+    write_whole(part, "".join(kept))  # without the torn line that a kill may have left
     with part.open("a", encoding="utf-8") as log, ThreadPoolExecutor(workers(jobs)) as pool:
         hashed = pool.map(lambda path: (path, sha256_of(os.fspath(folder / path))), left)
         for path, (sha256, size) in hashed:
             if size != found[path].st_size:
                 raise BadData(f"{path!r} changed while it was read")
             known[path] = Entry(sha256, size, path)
-            log.write(f"{sha256} {size} {found[path].st_mtime_ns} {path}\n")
+            log.write(_noted(known[path], found[path]))
             log.flush()
     return dump(list(known.values()))
+
+
+def _noted(entry: Entry, seen: os.stat_result) -> str:
+    return f"{entry.sha256} {entry.size} {seen.st_mtime_ns} {entry.path}\n"
 
 
 def _known(part: Path, found: dict[str, os.stat_result]) -> dict[str, Entry]:
