@@ -37,6 +37,7 @@ from gateway.web.views import (
     admin_review,
     api,
     api_apps,  # noqa: F401  # adds its routes to the API's
+    api_datasets,  # noqa: F401  # adds its routes to the API's
     api_environments,  # noqa: F401  # adds its routes to the API's
     api_snapshots,  # noqa: F401  # adds its routes to the API's
     api_usage,  # noqa: F401  # adds its route to the API's
