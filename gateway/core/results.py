@@ -13,6 +13,8 @@ from typing import Any
 MOST_NAMES = 64  # of a job
 MOST_CELLS = 512  # of a name on each axis
 MARK = "::metric "
+# What torchrun and srun put before the lines of a rank.
+_BEFORE = re.compile(r"(\[[^\]\s]{1,40}\]: ?|\d{1,5}: )?")
 _LONGEST_LINE = 4000
 _LARGEST = 2**53  # a step beyond it is no exact number
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}", re.ASCII)
@@ -123,11 +125,12 @@ def printed(line: str) -> tuple[int | None, dict[str, float | None]] | None:
 
     A word of it that is neither is passed over, for the line goes to people as well.
     """
-    if not line.startswith(MARK) or len(line) > _LONGEST_LINE:
+    place = line.find(MARK)
+    if place < 0 or len(line) > _LONGEST_LINE or not _BEFORE.fullmatch(line[:place]):
         return None
     step: int | None = None
     values: dict[str, float | None] = {}
-    for word in line[len(MARK) :].split():
+    for word in line[place + len(MARK) :].split():
         name, equals, text = word.partition("=")
         if not equals:
             continue

@@ -5,6 +5,7 @@ import re
 
 FOLDER = "sluice-runs"
 EVENTS, METRICS = "events.jsonl", "metrics.jsonl"
+OUTPUT = ":output"  # not in the folder: what stands for the job's output file among the files read
 # A node's name becomes a part of a path: what is no host name is no file of ours.
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", re.ASCII)
 _RUN = re.compile(r"[^/\0\r\n]{1,255}")

@@ -13,19 +13,23 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from gateway.brokerclient.port import Broker
-from gateway.core import runfolder
+from gateway.core import results, runfolder
 from gateway.core.hostlist import expand
+from gateway.core.results import Reading
 from gateway.core.training import lines, sums
-from gateway.core.training.lines import Event, Metric, Whose
+from gateway.core.training.lines import Event, Measured, Whose
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable
 from gateway.store import training as store
 from gateway.store.training import Again, Cursor, Followed, Told
 from gateway.store.uow import Begin
+from gateway.wire.messages import FileChunk
 
 BUDGET_SECONDS = 1.5
 MOST_JOBS = 300  # a turn; more could not be read in its time
 MOST_NODES = 32  # of one job a turn
 PIECE_BYTES, MOST_PIECES = 256 * 1024, 4  # of one file a turn
+# Of an output file: further behind its end the lines between are given up, and it is said.
+MOST_BEHIND_BYTES, CAUGHT_UP_BYTES = 32 * 2**20, 4 * 2**20
 LINGER = timedelta(minutes=10)  # after its end: what a node's file system shows late
 FIRST_SECONDS, SLOWEST_SECONDS = 10.0, 120.0
 _CLOCKS_BEFORE, _CLOCKS_AFTER = timedelta(minutes=1), timedelta(minutes=5)
@@ -76,7 +80,7 @@ def follow(
         kept = _keep(reading, begin)
         again.append(_again(reading, now, heard=kept))
         report.jobs += 1
-        report.lines += reading.lines if kept else 0
+        report.lines += reading.lines + len(reading.printed) if kept else 0
         report.calls += reading.calls
     if again:
         with begin() as session:
@@ -99,7 +103,7 @@ def _keep(reading: "_Reading", begin: Begin) -> bool:
         return False
     told = reading.told()
     with begin() as session:
-        return store.keep(session, told) and reading.lines > 0
+        return store.keep(session, told) and (reading.lines > 0 or bool(reading.printed))
 
 
 def _again(reading: "_Reading", now: datetime, *, heard: bool = False, slow: bool = False) -> Again:
@@ -114,7 +118,8 @@ def _again(reading: "_Reading", now: datetime, *, heard: bool = False, slow: boo
     over = not job.active and (job.end_time is None or now - job.end_time > LINGER)
     if over and not heard and not reading.more:
         due = None
-    return Again(job.job_id, due, quiet, job.turn + 1, heard)
+    of_training = heard and reading.lines > 0
+    return Again(job.job_id, due, quiet, job.turn + 1, of_training)
 
 
 class _Line(Protocol):
@@ -134,7 +139,9 @@ class _Reading:
     broker: Broker
     now: datetime
     events: list[Event] = field(default_factory=list)
-    metrics: list[Metric] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    printed: list[Reading] = field(default_factory=list)
+    skipped: int = 0
     minutes: dict[str, dict[int, sums.Minute]] = field(default_factory=dict)
     moved: list[tuple[str, Cursor, Cursor]] = field(default_factory=list)
     calls: int = 0
@@ -154,25 +161,31 @@ class _Reading:
         restarts = job.restarts + _LATE_RESTARTS
         whose = Whose(key, since.timestamp(), until.timestamp(), restarts)
         self.events = self._lines(folder, runfolder.EVENTS, whose, lines.event)
-        if not self.moved and not self.cursors:
+        self.measured = self._lines(folder, runfolder.METRICS, whose, lines.measured)
+        self._read_output()
+        if {*self.cursors, *(file for file, _, _ in self.moved)} <= {runfolder.OUTPUT}:
             return  # no script of ours has begun there
-        self.metrics = self._lines(folder, runfolder.METRICS, whose, lines.metric)
         for file, node in self._telemetry():
             samples = self._lines(folder, file, whose, lines.sample)
             if samples:
                 self.minutes[node] = sums.minutes(samples)
 
     def told(self) -> Told:
+        metrics = [one.metric for one in self.measured if one.metric is not None]
+        readings = [one.reading for one in self.measured if one.reading is not None]
         began = self.job.metrics_from
-        if began is None and self.metrics:
-            began = self.metrics[0].at
+        if began is None and metrics:
+            began = metrics[0].at
         return Told(
             job_id=self.job.job_id,
             moved=self.moved,
             events=self.events,
-            points=sums.points(self.metrics, began or 0.0),
+            points=sums.points(metrics, began or 0.0),
             minutes=self.minutes,
             metrics_from=began,
+            readings=[*readings, *self.printed],
+            skipped=self.skipped,
+            at=self.now,
         )
 
     def _key(self) -> str:
@@ -187,6 +200,49 @@ class _Reading:
             start = self.job.turn * MOST_NODES % len(named)
             named = (named + named)[start : start + MOST_NODES]
         return [(file, node) for file in named if (node := runfolder.node_of(file))]
+
+    def _read_output(self) -> None:
+        """The lines `::metric …` of the output file. They have no time: each gets one between
+        the look before and this one, by its place in the file."""
+        if self.job.output is None or self.slow:
+            return
+        was = now = self.cursors.get(runfolder.OUTPUT, Cursor())
+        for _ in range(MOST_PIECES):
+            chunk = self._chunk(self.job.output, now.offset)
+            if chunk is None:
+                break
+            if chunk.size < now.offset:  # written anew by a restart
+                now = replace(now, offset=0)
+                continue
+            if chunk.size - now.offset > MOST_BEHIND_BYTES:
+                jump = chunk.size - CAUGHT_UP_BYTES
+                self.skipped += jump - now.offset
+                now = replace(now, offset=jump)
+                continue
+            now = self._take_printed(chunk, now)
+            if now.offset < chunk.next_offset or chunk.next_offset >= chunk.size:
+                break
+        else:
+            self.more = True
+        if now != was:
+            self.moved.append((runfolder.OUTPUT, was, now))
+
+    def _take_printed(self, chunk: FileChunk, at: Cursor) -> Cursor:
+        # Progress bars go back to the beginning of their line and never end it.
+        text = chunk.text.replace("\r", "\n")
+        texts, used = lines.split(text, size=chunk.next_offset - chunk.offset)
+        ended = None if self.job.active else self.job.end_time
+        until = min(ended or self.now, self.now).timestamp()
+        begin = at.last_at or (self.job.start_time or self.job.submit_time).timestamp()
+        rest = max(1, chunk.size - chunk.offset)
+        for n, line in enumerate(texts, 1):
+            found = results.printed(line)
+            if found is not None:
+                share = used * n / len(texts) / rest
+                moment = begin + max(0.0, until - begin) * share
+                self.printed.append(Reading(moment, self.job.restarts, *found))
+        reached = begin + max(0.0, until - begin) * used / rest
+        return replace(at, offset=at.offset + used, last_at=reached)
 
     def _lines(
         self, folder: str, file: str, whose: Whose, parse: Callable[[str, Whose], L | None]
@@ -217,16 +273,21 @@ class _Reading:
 
     def _piece(self, path: str, at: Cursor) -> tuple[list[str], Cursor, bool] | None:
         """Whole lines from the cursor on, where it is then, and whether there are more."""
-        self.calls += 1
-        try:
-            chunk = self.broker.read_file(
-                path, user=self.job.user, offset=at.offset, max_bytes=PIECE_BYTES
-            )
-        except BrokerRefused as error:
-            self.slow = self.slow or error.code in _SLOW
+        chunk = self._chunk(path, at.offset)
+        if chunk is None:
             return None
         if chunk.size < at.offset:  # written anew: what was told before is known
             return [], Cursor(0, at.last_at, at.last_at), True
         texts, used = lines.split(chunk.text, size=chunk.next_offset - chunk.offset)
         moved = replace(at, offset=at.offset + used)
         return texts, moved, used > 0 and chunk.next_offset < chunk.size
+
+    def _chunk(self, path: str, offset: int) -> FileChunk | None:
+        self.calls += 1
+        try:
+            return self.broker.read_file(
+                path, user=self.job.user, offset=offset, max_bytes=PIECE_BYTES
+            )
+        except BrokerRefused as error:
+            self.slow = self.slow or error.code in _SLOW
+            return None

@@ -1,6 +1,6 @@
 """Metrics that jobs report under names of their own."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -53,7 +53,7 @@ def gap(session: Session, job_id: int) -> Gap:
 
 
 def add(
-    session: Session, job_id: int, readings: list[Reading], *, skipped: int, now: datetime
+    session: Session, job_id: int, readings: Sequence[Reading], *, skipped: int, now: datetime
 ) -> None:
     """Join what was read with what is known."""
     beyond: set[str] = set()

@@ -9,8 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, insert, select, update
 from sqlalchemy.orm import Session
 
+from gateway.core.results import Reading
 from gateway.core.training.lines import Event
 from gateway.core.training.sums import CardMinute, Minute, Point, add, dump, join, load
+from gateway.store import results
 from gateway.store import training_models as tm
 from gateway.store.models import Job, Person, Submission, table_of
 from gateway.store.upsert import chunks, insert_ignoring
@@ -38,6 +40,8 @@ class Followed:
     node_list: str | None
     restarts: int
     submit_time: datetime
+    start_time: datetime | None
+    output: str | None
     active: bool
     end_time: datetime | None
     run: str | None
@@ -57,7 +61,8 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one turn found in a job's files. `moved`: file, where it was, where it is now."""
+    """What one turn found in a job's files. `moved`: file, where it was, where it is now;
+    `skipped` bytes of its output were given up."""
 
     job_id: int
     moved: Sequence[tuple[str, Cursor, Cursor]]
@@ -65,6 +70,9 @@ class Told:
     points: Mapping[tuple[int, int], Point]
     minutes: Mapping[str, Mapping[int, Minute]]
     metrics_from: float | None
+    readings: Sequence[Reading]
+    skipped: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,8 @@ _DUE = (
         Job.node_list,
         Job.restarts,
         Job.submit_time,
+        Job.start_time,
+        Job.output,
         Job.active,
         Job.end_time,
         Submission.run,
@@ -152,6 +162,7 @@ def keep(session: Session, told: Told) -> bool:
     _add_points(session, told.job_id, told.points)
     for node, minutes in told.minutes.items():
         _add_minutes(session, told.job_id, node, minutes)
+    results.add(session, told.job_id, told.readings, skipped=told.skipped, now=told.at)
     if told.metrics_from is not None:
         first = _FOLLOW.c.metrics_from.is_(None)
         session.execute(

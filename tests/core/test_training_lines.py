@@ -9,9 +9,22 @@ from hypothesis import strategies as st
 
 from gateway.core.runfolder import job_key, node_of, run_folder, run_of, telemetry
 from gateway.core.training import sums
-from gateway.core.training.lines import MAX_LINE_BYTES, Whose, event, metric, sample, split
+from gateway.core.training.lines import (
+    MAX_LINE_BYTES,
+    Metric,
+    Whose,
+    event,
+    measured,
+    sample,
+    split,
+)
 
 MINE = Whose(key="120_3", since=1000.0, until=2000.0, restarts=9)
+
+
+def metric(text: str, whose: Whose) -> Metric | None:
+    found = measured(text, whose)
+    return found.metric if found else None
 
 
 def line(**facts: Any) -> str:

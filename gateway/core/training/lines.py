@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.core.results import Reading, of_object
+
 MAX_LINE_BYTES = 4000
 MOST_CARDS = 64
 LONGEST_TEXT = 300
@@ -87,6 +89,16 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """A line of metrics.jsonl: what the training's charts know of it, and what it reports under
+    names of its own."""
+
+    at: float
+    metric: Metric | None
+    reading: Reading | None
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """`util` in percent, `mem` and `mem_total` in bytes, `power` in watts."""
 
@@ -122,11 +134,17 @@ def event(line: str, whose: Whose) -> Event | None:
     return Event(found["at"], found["restart"], kind, facts.pop("step", None), facts)
 
 
-def metric(line: str, whose: Whose) -> Metric | None:
+def measured(line: str, whose: Whose) -> Measured | None:
     found = _read(line, whose)
-    step = _whole(found.get("step")) if found else None
-    if found is None or step is None:
+    if found is None:
         return None
+    values, step = of_object(found), _whole(found.get("step"))
+    reading = Reading(found["at"], found["restart"], step, values) if values else None
+    metric = None if step is None else _metric(found, step)
+    return Measured(found["at"], metric, reading) if metric or reading else None
+
+
+def _metric(found: Mapping[str, Any], step: int) -> Metric:
     return Metric(
         at=found["at"],
         restart=found["restart"],
@@ -172,7 +190,7 @@ def _read(line: str, whose: Whose) -> dict[str, Any] | None:
     if whose.key not in line:
         return None  # most lines of a shared folder's file are an earlier job's
     try:
-        found = json.loads(line, parse_constant=_refuse)
+        found = json.loads(line, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("job") != whose.key:
@@ -185,8 +203,8 @@ def _read(line: str, whose: Whose) -> dict[str, Any] | None:
     return {**found, "at": at, "restart": restart}
 
 
-def _refuse(word: str) -> Any:
-    raise ValueError(word)  # NaN and Infinity are no JSON
+def _no_number(_: str) -> None:
+    """NaN and Infinity are no JSON, but Python writes them; the library writes null."""
 
 
 def _fact(name: str, value: object) -> Any:
