@@ -13,7 +13,7 @@ from gateway.core.manifest import Manifest
 from gateway.core.offer import Offer
 from gateway.core.policy import Reading
 from gateway.core.pricing import NoPrice, PriceList
-from gateway.core.start_choices import Change, Ranked, best, in_the_way, others
+from gateway.core.start_choices import Change, Other, Ranked, best, in_the_way, others
 from gateway.services import forecast_record, quote
 from gateway.services.forecast_keep import Forecaster
 from gateway.services.forecast_record import Like
@@ -95,33 +95,27 @@ def starts(
     if isinstance(answer, NoForecast):
         return Starts(answer)
     costs = _cost(reading, offer, price_list, now)
-    ranked, which = [], []
-    for (one, _), other in zip(can, answers, strict=True):
-        if isinstance(other, Forecast) and _is_told_apart(one.change, answer, other):
-            ranked.append(Ranked(other, _cost(one.reading, offer, price_list, now), one.change))
-            which.append(one)
-    return Starts(
-        answer,
-        tuple(
-            Instead(
-                which[place].change,
-                which[place].sets,
-                ranked[place].start,
-                _more(ranked[place].costs, costs),
-                which[place].reading.gpus or 0,
-            )
-            for place in best(Ranked(answer, costs, Change.GPUS), ranked)
-        ),
-        forecast_record.like(
-            ForecastSource.HISTORY,
-            user=user,
-            partition=own.partition,
-            gpus=own.gpus,
-            read=read,
-            now=now,
-            k=k,
-        ),
+    better = [
+        (one, Ranked(other, _cost(one.reading, offer, price_list, now), one.change))
+        for (one, _), other in zip(can, answers, strict=True)
+        if isinstance(other, Forecast) and _is_told_apart(one.change, answer, other)
+    ]
+    places = best(Ranked(answer, costs, Change.GPUS), [ranked for _, ranked in better])
+    record = forecast_record.like(
+        ForecastSource.HISTORY,
+        user=user,
+        partition=own.partition,
+        gpus=own.gpus,
+        read=read,
+        now=now,
+        k=k,
     )
+    return Starts(answer, tuple(_instead(*better[place], costs) for place in places), record)
+
+
+def _instead(one: Other, ranked: Ranked, costs: int | None) -> Instead:
+    more = _more(ranked.costs, costs)
+    return Instead(one.change, one.sets, ranked.start, more, one.reading.gpus or 0)
 
 
 def _is_told_apart(change: Change, own: Forecast, other: Forecast) -> bool:

@@ -174,6 +174,40 @@ def association(user: str = "member", account: str = "nlp", **values: Any) -> m.
     return m.Association(user=user, account=account, **(facts | values))
 
 
+def queue_job(job_id: int = 7, **values: Any) -> m.QueueJob:
+    """One that waits, as the broker tells of it."""
+    facts: dict[str, Any] = {
+        "job_id": job_id,
+        "user": "nlp-1",
+        "uid": 20002,
+        "name": "own",
+        "account": "nlp",
+        "partition": "a100",
+        "qos": "normal",
+        "state": "PENDING",
+        "reason": "Priority",
+        "submit_time": NOW,
+        "eligible_time": NOW,
+        "start_time": None,
+        "end_time": None,
+        "estimated_start": None,
+        "time_limit_minutes": 60,
+        "nodes": 1,
+        "cpus": 4,
+        "gpus": 2,
+        "gpu_type": "a100",
+        "node_list": None,
+        "priority": 1000,
+        "restarts": 0,
+        "exit_code": None,
+        "exit_signal": None,
+        "working_directory": "/home/nlp-1",
+        "output": None,
+        "comment": None,
+    }
+    return m.QueueJob(**(facts | values))
+
+
 def node(name: str = "a100-1", **values: Any) -> m.Node:
     facts: dict[str, Any] = {
         "state": "IDLE",

@@ -15,39 +15,6 @@ from gateway.testing.portal import CLUSTER, ask, portal
 from gateway.wire import messages as m
 
 
-def queue_job(job_id=7, **values):
-    facts = {
-        "job_id": job_id,
-        "user": "nlp-1",
-        "uid": 20002,
-        "name": "own",
-        "account": "nlp",
-        "partition": "a100",
-        "qos": "normal",
-        "state": "PENDING",
-        "reason": "Priority",
-        "submit_time": b.NOW,
-        "eligible_time": b.NOW,
-        "start_time": None,
-        "end_time": None,
-        "estimated_start": None,
-        "time_limit_minutes": 60,
-        "nodes": 1,
-        "cpus": 4,
-        "gpus": 2,
-        "gpu_type": "a100",
-        "node_list": None,
-        "priority": 1000,
-        "restarts": 0,
-        "exit_code": None,
-        "exit_signal": None,
-        "working_directory": "/home/nlp-1",
-        "output": None,
-        "comment": None,
-    }
-    return m.QueueJob(**(facts | values))
-
-
 def shows(site, *jobs):
     """Let the queue be just this."""
     site.broker.queue = lambda: m.Queue(jobs, site.now)
@@ -88,7 +55,7 @@ def test_an_unchanged_queue_writes_no_row(begin):
 
 def test_a_job_of_plain_sbatch_is_stored_too(begin):
     site = portal(begin)
-    shows(site, queue_job())
+    shows(site, b.queue_job())
     assert site.poll().added == 1
     (job,) = site.jobs()
     assert (job.template, job.token, job.user) == (None, None, "nlp-1")
@@ -133,11 +100,11 @@ def test_when_a_job_was_last_seen_is_kept_from_the_poll_before_it_went(begin):
 
 def test_a_job_that_comes_back_into_the_queue_is_no_longer_gone(begin):
     site = portal(begin)
-    shows(site, queue_job())
+    shows(site, b.queue_job())
     site.poll()
     hides(site)
     site.poll()
-    shows(site, queue_job())
+    shows(site, b.queue_job())
     site.poll()
     assert site.jobs()[0].left_queue_at is None
 
@@ -170,7 +137,7 @@ def test_a_job_requeued_after_its_end_is_open_again(begin):
 
 def test_an_old_answer_does_not_open_an_ended_job_again(begin):
     site = portal(begin)
-    running = queue_job(state="RUNNING", start_time=b.NOW)
+    running = b.queue_job(state="RUNNING", start_time=b.NOW)
     shows(site, replace(running, state="COMPLETED", end_time=b.NOW + timedelta(minutes=5)))
     site.poll()
     shows(site, running)
@@ -182,12 +149,12 @@ def test_an_old_answer_does_not_open_an_ended_job_again(begin):
 def test_a_requeue_seen_while_its_old_run_completes_is_one_job(begin):
     """Seen on a real cluster: the restart is counted before the submit time moves."""
     site = portal(begin)
-    running = queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1")
+    running = b.queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1")
     shows(site, running)
     site.poll()
     shows(site, replace(running, state="COMPLETING", restarts=1))
     site.poll()
-    shows(site, queue_job(submit_time=b.NOW + timedelta(minutes=1), restarts=1))
+    shows(site, b.queue_job(submit_time=b.NOW + timedelta(minutes=1), restarts=1))
     site.poll()
     (job,) = site.jobs()
     assert (job.state, job.restarts) == ("PENDING", 1)
@@ -212,10 +179,10 @@ def test_each_requeue_is_told_once_in_the_jobs_history(begin):
 
 def test_a_poll_that_was_compared_before_accounting_told_the_requeue_tells_it_not_again(begin):
     site = portal(begin)
-    running = queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1")
+    running = b.queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1")
     shows(site, running)
     site.poll()
-    again = queue_job(submit_time=b.NOW + timedelta(minutes=1), restarts=1)
+    again = b.queue_job(submit_time=b.NOW + timedelta(minutes=1), restarts=1)
     with begin() as session:
         known = jobs.by_slurm_ids(session, CLUSTER, [running.job_id])
     plan = poll_plan.make(m.Queue((again,), b.NOW + timedelta(minutes=2)), known)
@@ -230,7 +197,7 @@ def test_a_job_cancelled_while_it_waited_never_started(begin):
     """Seen on a real cluster: slurmctld gives it its end as its start."""
     site = portal(begin)
     end = b.NOW + timedelta(minutes=12)
-    shows(site, queue_job(state="CANCELLED", start_time=end, end_time=end))
+    shows(site, b.queue_job(state="CANCELLED", start_time=end, end_time=end))
     site.poll()
     (job,) = site.jobs()
     assert (job.start_time, job.end_time, job.active) == (None, end, False)
@@ -239,10 +206,10 @@ def test_a_job_cancelled_while_it_waited_never_started(begin):
 def test_an_id_that_comes_again_is_another_job(begin):
     """A cluster whose state was cleared counts its job ids from 1 again (trap 16)."""
     site = portal(begin)
-    shows(site, queue_job(1, state="COMPLETED", start_time=b.NOW, end_time=b.NOW))
+    shows(site, b.queue_job(1, state="COMPLETED", start_time=b.NOW, end_time=b.NOW))
     site.poll()
     later = b.NOW + timedelta(days=3)
-    shows(site, queue_job(1, submit_time=later, name="other"))
+    shows(site, b.queue_job(1, submit_time=later, name="other"))
     site.poll()
     old, new = site.jobs()
     assert (old.name, old.active, new.name, new.active) == ("own", False, "other", True)
@@ -250,9 +217,9 @@ def test_an_id_that_comes_again_is_another_job(begin):
 
 def test_an_id_that_comes_again_does_not_end_the_job_that_had_it(begin):
     site = portal(begin)
-    shows(site, queue_job(1, state="RUNNING", start_time=b.NOW))
+    shows(site, b.queue_job(1, state="RUNNING", start_time=b.NOW))
     site.poll()
-    shows(site, queue_job(1, submit_time=b.NOW + timedelta(hours=1), name="other"))
+    shows(site, b.queue_job(1, submit_time=b.NOW + timedelta(hours=1), name="other"))
     site.poll()
     old, new = site.jobs()
     assert (old.active, old.left_queue_at is not None, new.active) == (True, True, True)
@@ -260,10 +227,10 @@ def test_an_id_that_comes_again_does_not_end_the_job_that_had_it(begin):
 
 def test_a_requeue_of_the_job_that_has_the_id_again_is_not_taken_for_the_old_one(begin):
     site = portal(begin)
-    shows(site, queue_job(1, state="COMPLETED", start_time=b.NOW, end_time=b.NOW))
+    shows(site, b.queue_job(1, state="COMPLETED", start_time=b.NOW, end_time=b.NOW))
     site.poll()
     later = b.NOW + timedelta(days=3)
-    shows(site, queue_job(1, submit_time=later, restarts=1))
+    shows(site, b.queue_job(1, submit_time=later, restarts=1))
     site.poll()
     assert len(site.jobs()) == 2
 
@@ -271,7 +238,7 @@ def test_a_requeue_of_the_job_that_has_the_id_again_is_not_taken_for_the_old_one
 def test_a_pending_array_is_one_row_that_counts_all_its_tasks(begin):
     """Case 5: 37 tasks of 2 GPUs want 74."""
     site = portal(begin)
-    shows(site, queue_job(900, array_job_id=900, array_tasks=37))
+    shows(site, b.queue_job(900, array_job_id=900, array_tasks=37))
     site.poll()
     (job,) = site.jobs()
     assert (job.array_job_id, job.array_tasks) == (900, 37)
@@ -282,12 +249,12 @@ def test_a_pending_array_is_one_row_that_counts_all_its_tasks(begin):
 
 def test_a_task_that_leaves_its_array_is_a_row_of_its_own(begin):
     site = portal(begin)
-    shows(site, queue_job(900, array_job_id=900, array_tasks=3))
+    shows(site, b.queue_job(900, array_job_id=900, array_tasks=3))
     site.poll()
     shows(
         site,
-        queue_job(900, array_job_id=900, array_tasks=2),
-        queue_job(901, array_job_id=900, array_task=1, state="RUNNING", start_time=b.NOW),
+        b.queue_job(900, array_job_id=900, array_tasks=2),
+        b.queue_job(901, array_job_id=900, array_task=1, state="RUNNING", start_time=b.NOW),
     )
     site.poll()
     assert [(job.slurm_id, job.array_task, job.array_tasks) for job in site.jobs()] == [
@@ -298,13 +265,13 @@ def test_a_task_that_leaves_its_array_is_a_row_of_its_own(begin):
 
 def test_a_small_step_of_priority_is_not_worth_a_write(begin):
     site = portal(begin)
-    shows(site, queue_job(priority=1000))
+    shows(site, b.queue_job(priority=1000))
     site.poll()
-    shows(site, queue_job(priority=1010))
+    shows(site, b.queue_job(priority=1010))
     assert site.poll().changed == 0
-    shows(site, queue_job(priority=2000))
+    shows(site, b.queue_job(priority=2000))
     assert site.poll().changed == 1
-    shows(site, queue_job(priority=2000, estimated_start=b.NOW))
+    shows(site, b.queue_job(priority=2000, estimated_start=b.NOW))
     assert site.poll().changed == 1
 
 
@@ -325,7 +292,7 @@ def test_a_job_that_the_broker_cancelled_for_a_difference_stays_refused(begin):
     token = site.submission(submission_id).token
     shows(
         site,
-        queue_job(
+        b.queue_job(
             state="CANCELLED", comment=f"sluice:{token}", submit_time=site.now, end_time=b.NOW
         ),
     )
@@ -340,7 +307,7 @@ def test_a_stranger_who_copies_a_token_is_not_the_submission(begin):
     site.broker.silent_before_next()
     submission_id = site.submit()
     token = site.submission(submission_id).token
-    shows(site, queue_job(user="vision-1", comment=f"sluice:{token}", submit_time=site.now))
+    shows(site, b.queue_job(user="vision-1", comment=f"sluice:{token}", submit_time=site.now))
     site.poll()
     assert site.submission(submission_id).state == "unknown"
 
@@ -478,12 +445,12 @@ def _raises(kind, call):
 def test_an_answer_from_before_a_requeue_is_not_believed(begin):
     """Two polls may be under way: the older one's answer comes last."""
     site = portal(begin)
-    shows(site, queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1"))
+    shows(site, b.queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1"))
     site.poll()
     later = b.NOW + timedelta(hours=1)
-    shows(site, queue_job(submit_time=later, eligible_time=later, restarts=1))
+    shows(site, b.queue_job(submit_time=later, eligible_time=later, restarts=1))
     site.poll()
-    shows(site, queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1"))
+    shows(site, b.queue_job(state="RUNNING", start_time=b.NOW, node_list="a100-1"))
     site.poll()
     (job,) = site.jobs()
     assert (job.state, job.last_submit_time, job.restarts) == ("PENDING", later, 1)
@@ -494,7 +461,7 @@ def test_a_job_that_is_not_stored_yet_settles_no_submission(begin):
     site.broker.silent_before_next()
     submission_id = site.submit()
     token = site.submission(submission_id).token
-    seen = poll_plan.sightings(m.Queue((queue_job(comment=f"sluice:{token}"),), site.now))
+    seen = poll_plan.sightings(m.Queue((b.queue_job(comment=f"sluice:{token}"),), site.now))
     with begin() as session:
         assert link.link(session, seen, cluster=CLUSTER, now=site.now) == ()
     assert site.submission(submission_id).state == "unknown"

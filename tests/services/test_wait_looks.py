@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy import func, select
 
@@ -16,39 +17,7 @@ from gateway.wire import messages as m
 
 BEGAN = b.NOW - timedelta(hours=1)  # where the fake cluster's clock begins
 START = int(BEGAN.timestamp())
-
-
-def queue_job(job_id=7, **values):
-    facts = {
-        "job_id": job_id,
-        "user": "nlp-1",
-        "uid": 20002,
-        "name": "own",
-        "account": "nlp",
-        "partition": "a100",
-        "qos": "normal",
-        "state": "PENDING",
-        "reason": "Priority",
-        "submit_time": BEGAN,
-        "eligible_time": BEGAN,
-        "start_time": None,
-        "end_time": None,
-        "estimated_start": None,
-        "time_limit_minutes": 60,
-        "nodes": 1,
-        "cpus": 4,
-        "gpus": 2,
-        "gpu_type": "a100",
-        "node_list": None,
-        "priority": 1000,
-        "restarts": 0,
-        "exit_code": None,
-        "exit_signal": None,
-        "working_directory": "/home/nlp-1",
-        "output": None,
-        "comment": None,
-    }
-    return m.QueueJob(**(facts | values))
+queue_job = partial(b.queue_job, submit_time=BEGAN, eligible_time=BEGAN)
 
 
 def poll(site, *jobs, after=15):

@@ -8,7 +8,7 @@ from flask import url_for
 from werkzeug.datastructures import MultiDict
 
 from gateway.core.wait_figures import Dimension, Wait
-from gateway.web import wait_filters
+from gateway.web import wait_filter_form, wait_filters
 from gateway.web.wait_filters import Asked
 from tests.web.conftest import Site
 
@@ -136,7 +136,7 @@ def test_an_empty_site_is_not_told_of_filters(site: Site) -> None:
 
 def test_a_chip_takes_one_value_away_and_leaves_the_rest() -> None:
     asked = read("partition=a100&partition=debug&period=all")
-    chips = wait_filters.view(asked, "waits.index", {}).set
+    chips = wait_filter_form.view(asked, "waits.index", {}).set
     assert [chip.url for chip in chips] == [
         "/waits?partition=debug&period=all",
         "/waits?partition=a100&period=all",
@@ -157,5 +157,5 @@ def test_more_values_than_anybody_types_are_cut_with_a_word() -> None:
 
 def test_the_form_carries_what_stands_beside_it() -> None:
     asked = read("period=all&wait=submit&partition=a100")
-    carried = wait_filters.view(asked, "waits.index", {}, keep={"step": "week"}).carried
+    carried = wait_filter_form.view(asked, "waits.index", {}, keep={"step": "week"}).carried
     assert set(carried) == {("period", "all"), ("wait", "submit"), ("step", "week")}

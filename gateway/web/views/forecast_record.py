@@ -14,7 +14,7 @@ from gateway.errors import NotFound
 from gateway.services import forecast_record as service
 from gateway.services.forecast_record import Record
 from gateway.store.queries.forecasts import SUBMIT, WAITING, Asked
-from gateway.web import wait_filters
+from gateway.web import wait_filter_form, wait_filters
 from gateway.web.access import requires, viewer
 from gateway.web.deps import deps
 from gateway.web.texts import gettext
@@ -41,7 +41,7 @@ def index() -> ResponseReturnValue:
     known = service.choices(_asked(typed, moment), sight=_sight(), read=deps().read)
     by_dimension = {Dimension(name): values for name, values in known.items()}
     endpoint = "forecast_record.index"
-    filters = wait_filters.view(typed, endpoint, by_dimension, with_wait=False, keep=keep)
+    filters = wait_filter_form.view(typed, endpoint, by_dimension, with_wait=False, keep=keep)
     names = {one.value for one in _FILTERS}
     shown = [one for one in (*filters.controls, *filters.more) if one.name in names]
     return render_template(

@@ -23,7 +23,8 @@ from gateway.web.usage_tables import BY_WORDS
 from gateway.web.views import usagecards, waits_frame
 from gateway.web.views import usageparts as parts
 from gateway.web.views import usageview as view
-from gateway.web.wait_filters import Asked, Choice
+from gateway.web.wait_filter_form import Choice
+from gateway.web.wait_filters import Asked
 
 bp = Blueprint("usage", __name__, url_prefix="/waits/usage")
 

@@ -8,12 +8,13 @@ from typing import Any
 from flask import Response, current_app, request, url_for
 
 from gateway.services.seen_waits import SeenWaits, Standing, seen_waits, standing
-from gateway.web import wait_filters
+from gateway.web import wait_filter_form, wait_filters
 from gateway.web.access import viewer
 from gateway.web.deps import deps
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
-from gateway.web.wait_filters import FILTERS, Asked, FilterView
+from gateway.web.wait_filter_form import FilterView
+from gateway.web.wait_filters import FILTERS, Asked
 
 # A tab is there when its page is. False: a page without these filters.
 _TABS: tuple[tuple[str, Lazy, bool], ...] = (
@@ -88,7 +89,7 @@ def seen() -> Iterator[SeenWaits]:
 def frame(
     asked: Asked, past: SeenWaits, *, keep: Mapping[str, str] | None = None, **place: Any
 ) -> Frame:
-    """The frame of the page that is asked for. `keep` and `place` as in wait_filters.view."""
+    """The frame of the page that is asked for. `keep` and `place` as in wait_filter_form.view."""
     have, endpoint = deps(), request.endpoint or ""
     wanted = (one for one, closed in FILTERS.items() if closed is None)
     known = {one: names[:_MOST_PROPOSED] for one, names in past.proposals(wanted).items()}
@@ -98,7 +99,7 @@ def frame(
     return Frame(
         asked,
         tabs(asked),
-        wait_filters.view(asked, endpoint, known, keep=keep, **place),
+        wait_filter_form.view(asked, endpoint, known, keep=keep, **place),
         how_far,
         have.settings.waits_k,
         have.settings.timezone.key,
