@@ -27,6 +27,7 @@ class Permission(StrEnum):
     MANAGE_POLICY = "manage_policy"
     MANAGE_ENVIRONMENTS = "manage_environments"
     MANAGE_DATASETS = "manage_datasets"
+    MANAGE_VOLUMES = "manage_volumes"
 
 
 _RESEARCHER = frozenset({Permission.USE_PORTAL, Permission.SUBMIT_JOB})

@@ -21,6 +21,7 @@ class EntryKind(StrEnum):
     CARRY_OVER = "carry_over"
     LEND = "lend"  # both sides
     RETURN = "return"  # both sides
+    STORAGE = "storage"  # a month of a volume
 
 
 class AtZero(StrEnum):

@@ -9,7 +9,10 @@ class Kind(StrEnum):
     GATE_MEMBER = "gate_member"  # user
     GATE_HELD = "gate_held"  # jobs, need, free
     GATE_STOP = "gate_stop"  # job, user, minutes
+    VOLUME_FILLS = "volume_fills"  # volume, percent
+    VOLUME_FULL = "volume_full"  # volume, percent
     # To the administrators.
+    VOLUME_DRIFT = "volume_drift"  # volume, group, code
     GATE_NOT_TAKEN = "gate_not_taken"  # group, user, code
     GATE_UNREAD = "gate_unread"  # code
     GATE_DRIFT = "gate_drift"  # group, user, found, set
@@ -37,5 +40,6 @@ ALARMS = frozenset(
         Kind.POLICY_DRIFT,
         Kind.POLICY_FAILED,
         Kind.POLICY_NOT_BACK,
+        Kind.VOLUME_DRIFT,
     }
 )

@@ -7,8 +7,9 @@ from datetime import datetime
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
-from gateway.core.budgets import Action, Standing, Threshold
+from gateway.core.budgets import Action, Category, Standing, Threshold
 from gateway.store import money_models as mm
+from gateway.store import volume_work
 from gateway.store.models import Person, table_of
 from gateway.store.queries import spending
 
@@ -213,10 +214,14 @@ def standing(session: Session, row: BudgetRow) -> Standing:
     held = select(func.coalesce(func.sum(mm.Hold.amount), 0)).where(
         mm.Hold.group == row.group, mm.Hold.closed_at.is_(None)
     )
+    window = {"since": row.starts, "until": row.ends}
+    volumes = volume_work.storage_spent(session, row.group, **window)
+    entered = {category: int(amount) for category, amount in session.execute(by_hand)}
+    storage = Category.STORAGE.value
     return Standing(
         amount=row.amount,
-        charged=spending.spent(session, row.group, since=row.starts, until=row.ends),
-        lines={category: int(amount) for category, amount in session.execute(by_hand)},
+        charged=spending.spent(session, row.group, **window) - volumes,
+        lines=entered | {storage: entered.get(storage, 0) + volumes},
         held=int(session.scalar(held) or 0),
     )
 

@@ -20,6 +20,7 @@ from gateway.web.slurm_texts import SLURM_TEXTS
 from gateway.web.snapshot_texts import SNAPSHOT_ERRORS
 from gateway.web.texts import Lazy
 from gateway.web.texts import lazy_gettext as _l
+from gateway.web.volume_texts import VOLUME_ERRORS
 
 TEXTS: Mapping[str, Lazy] = {
     **SLURM_TEXTS,
@@ -33,6 +34,7 @@ TEXTS: Mapping[str, Lazy] = {
     **APP_ERRORS,
     **ENVIRONMENT_ERRORS,
     **PROBLEM_TEXTS,
+    **VOLUME_ERRORS,
 }
 
 

@@ -42,6 +42,9 @@ NOTICES: Mapping[str, Lazy] = {
     Kind.POLICY_NOT_BACK: _l(
         "Change %(about)s of policy is at its end, and did not go back, at %(object)s: %(why)s"
     ),
+    Kind.VOLUME_FILLS: _l("The volume %(volume)s is %(percent)s %% full."),
+    Kind.VOLUME_FULL: _l("The volume %(volume)s is full: nothing more can be written there."),
+    Kind.VOLUME_DRIFT: _l("The volume %(volume)s of %(group)s: %(why)s"),
     BUDGET: _l("The budget %(budget)s has reached %(percent)s %%: %(spent)s of %(amount)s."),
 }
 _AMOUNTS = frozenset({"need", "free", "spent", "amount"})

@@ -38,6 +38,8 @@ from gateway.services import (
     poll,
     review,
     site_jobs,
+    volume_charges,
+    volume_read,
     waits,
 )
 from gateway.services import enforce as enforcing
@@ -403,6 +405,19 @@ def verify_datasets(context: Context) -> None:
         log.info("dataset_verifications_sent", jobs=sent)
 
 
+def volumes(context: Context) -> None:
+    """Figures of volumes once an hour, limits that somebody died over, and months that are over."""
+    now = context.clock()
+    report = volume_read.look_when_due(
+        begin=context.begin, broker=context.broker, now=now, zone=context.zone
+    )
+    if report is not None and report.code is not None:
+        log.warning("volumes_unread", code=report.code)
+    charged = volume_charges.charge_due(begin=context.begin, now=now, zone=context.zone)
+    if charged:
+        log.info("volumes_charged", lines=charged)
+
+
 def clean_up(context: Context) -> None:
     """Old sign-in failures, ended sessions, forecasts and the telemetry of runs of long ago."""
     now = context.clock()
@@ -436,6 +451,7 @@ JOBS = (
     Periodic("site_jobs", 15.0, collect_site_jobs),
     Periodic("environment_checks", 60.0, check_environments),
     Periodic("dataset_checks", 300.0, verify_datasets),
+    Periodic("volumes", 60.0, volumes),
     Periodic("clean_up", 3600.0, clean_up),
 )
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from gateway.store import money_models as mm
 from gateway.store.queries.statement import SPENDING
 
-_CHARGES = ("charge", "correction")
+_CHARGES = ("charge", "correction", "storage")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from gateway.store import money_models as mm
 from gateway.store.models import Job, Person, Run, Submission
 
 HOLDING = ("hold", "release")
-SPENDING = ("charge", "correction", "refund", "refund_undone")
+SPENDING = ("charge", "correction", "refund", "refund_undone", "storage")
 _REFUNDING = ("refund", "refund_undone")
 _BOTH_SIDES = ("lend", "return")
 _MOST_ROWS = 1_000_000  # more than any month of a group has
