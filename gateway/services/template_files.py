@@ -128,6 +128,9 @@ def _unused(manifest: Manifest | None, path: Path, used: set[str]) -> list[Probl
     """A field that the script never reads is a question with no effect."""
     problems = []
     array = manifest.resources.array if manifest else None
+    if manifest and manifest.app and "app_start" not in used:
+        text = "the manifest has [app], but the script never starts it: include _shared/app.sh.j2"
+        problems.append(Problem(path, _line_of(path, "[app]"), "app_unused", text))
     for question in manifest.fields if manifest else ():
         reads = "setup" if question.kind is FieldKind.ENVIRONMENT else question.name
         if reads not in used and not (array and reads == array.at_once):

@@ -159,6 +159,26 @@ def test_a_field_of_a_set_that_no_line_reads_is_a_fault(mine: Path) -> None:
     assert [code for code, _ in codes(mine)] == ["field_unused"]
 
 
+APP = """
+[sbatch]
+requeue = false
+
+[app]
+start = ["program", "{socket}"]
+listen = "socket"
+
+[[fields]]"""
+
+
+def test_an_application_that_no_line_starts_is_a_fault(mine: Path) -> None:
+    one_node = MANIFEST.replace("nodes = { min = 1, max = 2, default = 1 }", "nodes = 1")
+    manifest = one_node.replace("\n[[fields]]", APP, 1)
+    write(mine, manifest=manifest)
+    assert codes(mine) == [("app_unused", 12)]
+    write(mine, SCRIPT + "run {{ app_options }} -- {{ app_start }}\n", manifest)
+    assert codes(mine) == []
+
+
 @pytest.mark.parametrize(("signal", "lead"), [("B:USR1@300", 300), ("B:USR1", 0), (None, 0)])
 def test_what_a_script_is_told_besides_the_answers(
     mine: Path, signal: str | None, lead: int
