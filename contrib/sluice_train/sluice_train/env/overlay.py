@@ -150,13 +150,19 @@ def _program(target: Path, *words: object) -> None:
 
 
 def _data(env: Path, tree: Path) -> None:
+    """Folders two steps down are linked whole: Jupyter refuses a file whose link leads out of the
+    folder that it serves. What is above them stays open for what pip adds beside them."""
     for name in _DATA:
-        for folder, _, files in os.walk(tree / name):
+        top = tree / name
+        for folder, folders, files in os.walk(top):
             here = env / Path(folder).relative_to(tree)
             here.mkdir(parents=True, exist_ok=True)
-            for one in files:
+            scopes = [one for one in folders if one.startswith("@")]
+            linked = [] if Path(folder) == top else [one for one in folders if one not in scopes]
+            for one in (*files, *linked):
                 if not os.path.lexists(here / one):
                     (here / one).symlink_to(Path(folder, one))
+            folders[:] = scopes if Path(folder) != top else folders
 
 
 def _commands(env: Path) -> None:
