@@ -82,12 +82,13 @@ def show(submission_id: int) -> ResponseReturnValue:
 @bp.get("/<int:submission_id>/state")
 @requires(Permission.USE_PORTAL)
 def state(submission_id: int) -> ResponseReturnValue:
-    """How it does now. A new stage brings the page anew; once ready it opens where that was asked
-    for."""
+    """How it does now. When it comes or goes the page is brought anew; once ready it opens where
+    that was asked for."""
     row, _ = apps.seen(submission_id, viewer=viewer(), read=deps().read)
     page = _view(row)
     answer = make_response(render_template("fragments/app_state.html", app=page))
-    if page.stage != request.args.get("stage", ""):
+    shown = request.args.get("stage", "")
+    if page.stage != shown and not (page.is_coming and shown in appview.COMING):
         opens = request.args.get("open") and page.url and row.person_id == viewer().person_id
         answer.headers["HX-Redirect"] = page.url if opens else page.page
     return answer
