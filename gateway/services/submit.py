@@ -20,7 +20,7 @@ from gateway.core.offer import Offer
 from gateway.core.pricing import NoPrice
 from gateway.core.quoting import Shape
 from gateway.errors import BrokerSilent, BrokerUnreachable, Busy, NotFound, Refused
-from gateway.services import budgets, dataset_look, deliver, hold, quote
+from gateway.services import budgets, dataset_look, deliver, hold, quote, recipe_parts
 from gateway.services.draft import Draft, InvalidAsk, draft, in_folder
 from gateway.services.environments import Environment
 from gateway.services.offer import offer_in
@@ -86,8 +86,7 @@ def submit(
     wanted = _Hold(
         quote.shape_of(made.reading, offer), new.request["account"], viewer.unix_user, zone
     )
-    uses = [one.version_id for one in made.datasets.versions]
-    submission_id, claimed = _keep(new, wanted, uses, begin=begin, now=now)
+    submission_id, claimed = _keep(new, wanted, made, begin=begin, now=now)
     if claimed is not None:
         # Busy after this point costs nothing: the outbox finds the job by its token.
         with suppress(Busy):
@@ -158,7 +157,7 @@ class _Hold:
 def _keep(
     new: submissions.NewSubmission,
     wanted: _Hold,
-    uses: Sequence[int],
+    made: Draft,
     *,
     begin: Begin,
     now: datetime,
@@ -170,7 +169,9 @@ def _keep(
         if not is_new:
             return submission_id, None
         wanted.place(session, submission_id, now=now)
-        datasets.add_uses(session, submission_id, uses)
+        datasets.add_uses(session, submission_id, [v.version_id for v in made.datasets.versions])
+        if made.template is not None:
+            recipe_parts.note(session, submission_id, made.template, made.environment)
         events.add(
             session,
             "submitted",
