@@ -51,6 +51,20 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Whose a job is, and what says where its run folder lies."""
+
+    user: str
+    group: str
+    slurm_id: int
+    array_job_id: int | None
+    array_task: int | None
+    name: str
+    working_directory: str
+    run: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cursor:
     """How far a file was read: see training_models."""
 
@@ -117,6 +131,13 @@ _DUE = (
     .order_by(tm.TrainingFollow.due_at)
     .limit(bindparam("limit"))
 )
+
+
+def place(session: Session, job_id: int) -> Place | None:
+    columns = [getattr(Job, name) for name in Place.__slots__ if name != "run"]
+    query = select(*columns, Submission.run).outerjoin(Submission, _ASKED).where(Job.id == job_id)
+    found = session.execute(query).one_or_none()
+    return Place(*tuple(found)) if found else None
 
 
 def unknown(session: Session, *, ended_since: datetime, limit: int) -> list[int]:
