@@ -130,14 +130,3 @@ class DatasetUse(Base):
     version_id: Mapped[int] = mapped_column(
         ForeignKey("dataset_version.id"), primary_key=True, index=True
     )
-
-
-class DatasetAhead(Base):
-    """A copy ahead of time: for this waiting job, to these nodes, by that small job."""
-
-    __tablename__ = "dataset_ahead"
-
-    job_id: Mapped[int] = mapped_column(ForeignKey("job.id"), primary_key=True)
-    nodes: Mapped[str] = mapped_column(Text)
-    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submission.id"))
-    at: Mapped[datetime]

@@ -29,18 +29,6 @@ def upgrade() -> None:
         sa.UniqueConstraint("name", name=op.f("uq_dataset_name")),
     )
     op.create_table(
-        "dataset_ahead",
-        sa.Column("job_id", sa.Integer(), nullable=False),
-        sa.Column("nodes", sa.Text(), nullable=False),
-        sa.Column("submission_id", sa.Integer(), nullable=True),
-        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["job_id"], ["job.id"], name=op.f("fk_dataset_ahead_job_id")),
-        sa.ForeignKeyConstraint(
-            ["submission_id"], ["submission.id"], name=op.f("fk_dataset_ahead_submission_id")
-        ),
-        sa.PrimaryKeyConstraint("job_id", name=op.f("pk_dataset_ahead")),
-    )
-    op.create_table(
         "dataset_reader",
         sa.Column("dataset_id", sa.Integer(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
@@ -168,5 +156,4 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_dataset_request_state"), table_name="dataset_request")
     op.drop_table("dataset_request")
     op.drop_table("dataset_reader")
-    op.drop_table("dataset_ahead")
     op.drop_table("dataset")
