@@ -58,9 +58,7 @@ class DatasetVersion(Base):
         CheckConstraint(
             "state in ('draft','requested','published','withdrawn')", name="state_known"
         ),
-        CheckConstraint(
-            "health in ('unknown','good','damaged','failed')", name="health_known"
-        ),
+        CheckConstraint("health in ('unknown','good','damaged','failed')", name="health_known"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
