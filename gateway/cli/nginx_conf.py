@@ -240,8 +240,8 @@ _APPS = rf"""  location ~ ^/apps/[1-9][0-9]*$ {{ return 308 $uri/; }}
     proxy_request_buffering off;
     proxy_max_temp_file_size 0;
     proxy_buffer_size 32k;
-    proxy_buffers 16 64k;
-    proxy_busy_buffers_size 256k;
+    proxy_buffers 16 256k;
+    proxy_busy_buffers_size 2m;
     proxy_connect_timeout 5s;
     proxy_read_timeout 1d;
     proxy_send_timeout 1d;

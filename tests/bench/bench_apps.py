@@ -72,7 +72,7 @@ def _until_usable(portal: Portal, page: Page) -> float:
     page.select_option("select[name=environment]", "jupyter")
     page.wait_for_timeout(800)  # the price of the new choice has come
     page.fill("input[name=cards]", "0")
-    page.check("input[name=open]")
+    page.check("#app-form input[name=open]")
     began = time.monotonic()
     page.click("#app-form .bar-end button:not(.plain)")
     page.wait_for_selector(USABLE, timeout=60_000)
@@ -172,7 +172,9 @@ def _seconds(ask: Callable[[str], int], path: str, *, size: int = 0) -> float:
 
 def _ask(host: str, port: int, path: str, headers: dict[str, str]) -> int:
     with closing(http.client.HTTPConnection(host, port, timeout=60)) as line:
-        line.request("GET", path, headers=headers)
+        # JupyterLab gives files only to its own pages.
+        referer = {"Referer": f"http://{host}:{port}/"}
+        line.request("GET", path, headers=headers | referer)
         answer = line.getresponse()
         size = 0
         while chunk := answer.read(2**20):
