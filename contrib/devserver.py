@@ -50,6 +50,7 @@ from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.forecast_samples import fill_forecasts
 from gateway.testing.money_samples import fill_money
+from gateway.testing.snapshot_samples import fill_snapshots
 from gateway.testing.spot_samples import fill_spot
 from gateway.testing.training_samples import RUN, Trainer, fill_training
 from gateway.testing.wait_samples import fill_waits
@@ -96,6 +97,7 @@ def _build(port: int) -> Callable[..., Any]:
     fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
     fill_datasets(begin, broker, 1, now=broker.now)
+    fill_snapshots(begin, broker, now=broker.now)
     fill_forecasts(begin, now=broker.now, cluster="before")
     fill_waits(begin, now=broker.now, cluster=CLUSTER)
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)

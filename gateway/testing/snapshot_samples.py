@@ -2,9 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from gateway.core.access import Viewer
+from gateway.services import snapshots
+from gateway.store import people
+from gateway.store.uow import Begin
+from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakefiles import FakeFiles
 
 BASE = {
@@ -50,3 +56,39 @@ def keep(
         ids.append(digest)
     files.write(f"{store}/index.jsonl", user, "\n".join(lines) + "\n")
     return ids
+
+
+def fill_snapshots(begin: Begin, broker: FakeBroker, *, now: datetime) -> None:
+    """Stores of two people of nlp: own ones, one of the group, one that waits to be agreed to."""
+    at = int(now.timestamp())
+    long = [f"package_{number}=={number}.0" for number in range(40)]
+    stores = {
+        "nlp-1": [
+            fields("nlp-1", at=at - 90_000, note="flash attention of our fork, for the 4090s"),
+            fields("nlp-1", at=at - 7200, job="4711", added=long, base=BASE | {"name": "gone"}),
+        ],
+        "nlp-lead": [
+            fields("nlp-lead", at=at - 200_000, note="tokenizers for the corpus"),
+            fields("nlp-lead", at=at - 300_000, note="everything for evaluation", added=long),
+        ],
+    }
+    for login, documents in stores.items():
+        ids = keep(broker.files, login, documents)
+        with begin() as session:
+            person = people.by_login(session, login)
+            assert person is not None
+            member = people.memberships(session, person.unix_user)
+        viewer = Viewer(
+            person_id=person.id,
+            session_id=0,
+            login=login,
+            unix_user=person.unix_user,
+            display_name=person.display_name,
+            role=person.role,
+            groups=member.groups,
+            leads=member.leads,
+        )
+        snapshots.refresh(viewer, begin=begin, broker=broker, now=now, area="", force=True)
+        if login == "nlp-lead":
+            snapshots.share(viewer, ids[0], to=member.groups[0], begin=begin)
+            snapshots.share(viewer, ids[1], to="site", begin=begin)

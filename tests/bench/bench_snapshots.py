@@ -7,6 +7,7 @@ copy, so that no two blocks are alike. pip installs NumPy; it needs the package 
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -56,12 +57,15 @@ def snapshots(folder: Path, *, files: int = FILES) -> Iterator[dict[str, object]
         "load": os.getloadavg()[0],
     }
     _change(parts[0], random.Random(1), int(size * CHANGED))
+    used = _processor_seconds()
     second, wall = _timed(lambda: place.save(env))
+    used = _processor_seconds() - used
     more = second["new_bytes"] / first["bytes"]
     yield {
         "bench": "snapshots/save_change",
         "changed": CHANGED,
         "seconds": round(wall, 2),
+        "processor_seconds": round(used, 2),
         "seconds_goal": SAVE_GOAL,
         "more_space": round(more, 4),
         "more_space_goal": MORE_GOAL,
@@ -82,8 +86,8 @@ def _packages(env: Path) -> list[Path]:
         copy = site / f"copy{len(made)}"
         shutil.copytree(site / "numpy", copy)
         for path in copy.rglob("*"):
+            total += path.stat().st_size if path.is_file() else 0
             if path.is_file() and "__pycache__" not in path.parts:
-                total += path.stat().st_size
                 _change(path, seed, path.stat().st_size, binary=path.suffix == ".so")
         made.append(max(copy.rglob("*.so"), key=lambda path: path.stat().st_size))
     return made
@@ -98,7 +102,9 @@ def _change(path: Path, seed: random.Random, size: int, *, binary: bool = True) 
 
 def _restored(place: Place, snapshot: str, way: str) -> dict[str, object]:
     subprocess.run(["sync"], check=True)
+    used = _processor_seconds()
     env, wall = _timed(lambda: place.restored(snapshot, SLUICE_SNAPSHOT_RESTORE=way))
+    used = _processor_seconds() - used
     begun = time.monotonic()
     told = run(env, "python", "-c", "import numpy; print(numpy.__version__)")
     loaded = time.monotonic() - begun
@@ -108,6 +114,7 @@ def _restored(place: Place, snapshot: str, way: str) -> dict[str, object]:
     return {
         "bench": f"snapshots/restore_{way}",
         "seconds": round(wall, 2),
+        "processor_seconds": round(used, 2),
         "seconds_goal": RESTORE_GOAL,
         "second_job_seconds": round(again, 2),
         "import_numpy_seconds": round(loaded, 2),
@@ -156,6 +163,12 @@ def _ticks(env: Path, seconds: float) -> float:
 def _timed(act: Any) -> tuple[Any, float]:
     begun = time.monotonic()
     return act(), time.monotonic() - begun
+
+
+def _processor_seconds() -> float:
+    """Of all that was started here and has ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

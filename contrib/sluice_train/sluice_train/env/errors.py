@@ -14,4 +14,18 @@ class Unusable(RuntimeError):
 
 
 class Changed(RuntimeError):
-    """A file that is being saved is written to at the same time."""
+    """A file that is being saved is written to at the same time: try again in a moment."""
+
+    @property
+    def last_word(self) -> str:
+        """The sentence once nobody tries again."""
+        return f"{self} is being written to: save again when that is done"
+
+
+class Spoiled(Changed):
+    """What was written cannot be read back."""
+
+    @property
+    def last_word(self) -> str:
+        """The sentence once nobody tries again."""
+        return f"the snapshot was written and cannot be read back: {self}"

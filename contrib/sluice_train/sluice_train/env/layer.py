@@ -197,17 +197,8 @@ def unpack(image: Path, tree: Path) -> None:
     """
     aside = tree.with_name(f"{store.TEMPORARY}{tree.name}-{os.getpid()}")
     store.remove(aside)
-    words = [tool("unsquashfs"), "-d", str(aside), "-quiet", "-no-progress", "-no-xattrs"]
-    words += ["-strict-errors", str(image)]
     try:
-        process = subprocess.run(  # noqa: S603
-            words, capture_output=True, check=False, stdin=subprocess.DEVNULL
-        )
-        if process.returncode != 0:
-            said = process.stderr.decode("utf-8", "replace").strip()
-            full = "No space left" in said or "quota" in said.lower()
-            reason = "there is no room for it" if full else (said.splitlines() or ["?"])[-1]
-            raise Unusable(f"the snapshot cannot be unpacked to {tree}: {reason}")
+        _unsquash(image, aside, tree)
         listed = aside / os.fsdecode(GONE)
         gone = listed.read_bytes() if listed.is_file() and not listed.is_symlink() else b""
         store.remove(listed)
@@ -215,6 +206,24 @@ def unpack(image: Path, tree: Path) -> None:
         _merge(os.fsencode(aside), os.fsencode(tree))
     finally:
         store.remove(aside)
+
+
+def _unsquash(image: Path, aside: Path, tree: Path) -> None:
+    """By all processors, and where that fails once more by one: the hash of the image is right."""
+    words = [tool("unsquashfs"), "-d", str(aside), "-quiet", "-no-progress", "-no-xattrs"]
+    words += ["-strict-errors"]
+    for more in ([], ["-processors", "1"]):
+        done = subprocess.run(  # noqa: S603
+            [*words, *more, str(image)], capture_output=True, check=False, stdin=subprocess.DEVNULL
+        )
+        if done.returncode == 0:
+            return
+        store.remove(aside)
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if "No space left" in said or "quota" in said.lower():
+            raise Unusable(f"the snapshot cannot be unpacked to {tree}: there is no room for it")
+    last = said.splitlines()[-1:] or [f"unsquashfs ended with {done.returncode}"]
+    raise Unusable(f"the snapshot cannot be unpacked to {tree}: {last[0]}")
 
 
 def _take_away(tree: bytes, gone: list[bytes]) -> None:

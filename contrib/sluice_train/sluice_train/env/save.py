@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from sluice_train.env import base as bases
 from sluice_train.env import document, layer, scan, store
 from sluice_train.env.document import FORMAT, Layer
-from sluice_train.env.errors import BUSY, DATA, FULL, Changed, Unusable
+from sluice_train.env.errors import BUSY, DATA, FULL, Changed, Spoiled, Unusable
 from sluice_train.env.overlay import Overlay, State
 from sluice_train.files import sync_folder
 
@@ -61,8 +61,7 @@ def save(
                 break
             except Changed as busy:
                 if attempt == TRIES:
-                    text = f"{busy} is being written to: save again when that is done"
-                    raise Unusable(text, BUSY) from busy
+                    raise Unusable(busy.last_word, BUSY) from busy
                 time.sleep(_PAUSE)
         if new_bytes is None and state.parent is not None:
             total = sum(one.bytes for one in state.layers)
@@ -189,13 +188,13 @@ def _take_in(aside: Path, kept: store.Store, *, expected: str = "") -> tuple[str
 
 
 def _require_readable(image: Path) -> None:
-    """Its tables, as whoever restores it will read them."""
-    words = [layer.tool("unsquashfs"), "-stat", str(image)]
+    """All of it, as whoever restores it will read it. Raises Spoiled."""
+    words = [layer.tool("unsquashfs"), "-strict-errors", "-quiet", "-no-progress"]
+    words += ["-pseudo-file", os.devnull, str(image)]
     done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603
     if done.returncode != 0:
-        raise Unusable(
-            "the snapshot was written and cannot be read back: the disk may be full", FULL
-        )
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise Spoiled(said[-1] if said else f"unsquashfs ended with {done.returncode}")
 
 
 def _fields(overlay: Overlay, state: State, *, note: str, job: str) -> dict[str, object]:
