@@ -28,7 +28,7 @@ class Folder:
 
     def _figures(self, folder: Path, seconds: float) -> Figures:
         argv = ["timeout", "--signal=KILL", f"{max(0.1, seconds):.1f}"]
-        argv += ["du", "--summarize", "--one-file-system", "--block-size=1", "--", str(folder)]
+        argv += ["du", "--summarize", "--block-size=1", "--", str(folder)]
         try:
             done = self.tools.run(argv)
             return Figures(int(done.stdout.split()[0]), None)

@@ -34,6 +34,7 @@ _COMMANDS = {
     "dataset": "gateway.cli.dataset:dataset",
     "snapshot": "gateway.cli.snapshot:snapshot",
     "environment": "gateway.cli.environment:environment",
+    "volume": "gateway.cli.volume:volume",
     "cluster": "gateway.cli.cluster:cluster",
 }
 
