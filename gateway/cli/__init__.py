@@ -35,6 +35,7 @@ _COMMANDS = {
     "snapshot": "gateway.cli.snapshot:snapshot",
     "environment": "gateway.cli.environment:environment",
     "volume": "gateway.cli.volume:volume",
+    "results": "gateway.cli.results:results",
     "cluster": "gateway.cli.cluster:cluster",
 }
 

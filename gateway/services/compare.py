@@ -1,7 +1,7 @@
 """Several jobs side by side: what differs between them, what they reached, waited, ran and cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +161,20 @@ def facts(one: Compared) -> dict[str, Any]:
         "cost_millionths": one.cost,
         "goodput": one.goodput,
         "results": [result_facts(result) for result in one.results],
+    }
+
+
+def all_facts(compared: Sequence[Compared]) -> dict[str, Any]:
+    """For programs: the jobs, and of what differs a value a job, in their order."""
+    return {"jobs": [facts(one) for one in compared], "differing": differing(compared)}
+
+
+def curve_facts(one: Curve) -> dict[str, Any]:
+    """For programs: the cells by time and by step, `at` in seconds since 1970."""
+    axes = {"by_time": one.by_time, "by_step": one.by_step}
+    return {
+        name: {"width": axis.wide, "cells": [asdict(cell) for cell in axis.cells]}
+        for name, axis in axes.items()
     }
 
 

@@ -39,6 +39,7 @@ from gateway.web.views import (
     api_apps,  # noqa: F401  # adds its routes to the API's
     api_datasets,  # noqa: F401  # adds its routes to the API's
     api_environments,  # noqa: F401  # adds its routes to the API's
+    api_results,  # noqa: F401  # adds its routes to the API's
     api_snapshots,  # noqa: F401  # adds its routes to the API's
     api_usage,  # noqa: F401  # adds its route to the API's
     api_waits,  # noqa: F401  # adds its routes to the API's
@@ -64,6 +65,7 @@ from gateway.web.views import (
     policy_act,  # noqa: F401  # adds its routes to policy's
     policy_edit,  # noqa: F401  # adds its routes to policy's
     purse,
+    results,
     search,
     snapshots,
     spot,
@@ -115,7 +117,7 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (admin_contribution, waits, wait_causes, usage):
         app.register_blueprint(module.bp)
-    for module in (apps, appgate):
+    for module in (apps, appgate, results):
         app.register_blueprint(module.bp)
     app.register_blueprint(datasets.bp)
     app.register_blueprint(forecast_record.bp)

@@ -61,6 +61,17 @@ def chart(series: Sequence[Series], *, from_zero: bool = True) -> Chart | None:
     )
 
 
+def draw(series: Sequence[Series]) -> list[Drawn]:
+    """Each line on the scale of all: for axes that are not of time, and scales of one's own."""
+    known = [(at, y) for one in series for at, y, _ in one.values if y is not None]
+    first, last = min(at for at, _ in known), max(at for at, _ in known)
+    low, high = min(y for _, y in known), max(y for _, y in known)
+    # Of one value alone the line goes through the middle.
+    tall = high - low or 2.0 * max(abs(high), 1.0)
+    frame = _Frame(first, last - first or 1.0, high if high > low else high + tall / 2, tall)
+    return [Drawn(one.kind, one.word, _paths(one, frame), _now(one)) for one in series]
+
+
 def thinned(rows: Sequence[T], most: int) -> list[T]:
     """So many of them at most, evenly, the last one among them."""
     if len(rows) <= most:
