@@ -226,8 +226,13 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tags
 
 
+def is_name(text: str) -> bool:
+    """Whether a metric or the like may be called so."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _named(text: str) -> None:
-    if not _NAME.fullmatch(text):
+    if not is_name(text):
         raise ValueError("a name that is none")
 
 

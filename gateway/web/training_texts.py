@@ -123,6 +123,7 @@ _PLAIN: Mapping[str, Lazy] = {
     "stopped": _l("Saved step %(step)s and stopped, as it was asked to"),
     "done": _l("The training is done, at step %(step)s"),
     "stacks": _l("What each rank was doing was written down"),
+    "code": _l("The git commit of the working folder was noted"),
 }
 
 KINDS_IN_WORDS = frozenset(

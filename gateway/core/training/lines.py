@@ -29,6 +29,7 @@ KINDS: Mapping[str, frozenset[str]] = {
     kind: frozenset(facts.split())
     for kind, facts in {
         "start": "nodes resume_step resume_path",
+        "code": "commit clean remote",
         "ready": "world step",
         "model": "params flops_per_token",
         "save_begin": "step",
@@ -51,7 +52,7 @@ _WHOLE = frozenset(
     {"nodes", "resume_step", "world", "step", "bytes", "peak_bytes", "save_bytes", "code"}
 )
 _NUMBERS = frozenset({"params", "flops_per_token", "seconds", "step_seconds", "save_seconds"})
-_FLAGS = frozenset({"ok", "loaded"})
+_FLAGS = frozenset({"ok", "loaded", "clean"})
 
 
 @dataclass(frozen=True, slots=True)

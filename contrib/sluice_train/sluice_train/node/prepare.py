@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sluice_train import checkpoint
 from sluice_train.files import RunFolder, lines
-from sluice_train.node import slurm
+from sluice_train.node import code, slurm
 from sluice_train.node.halting import Failed, Halt
 from sluice_train.node.places import Place, place_of
 from sluice_train.node.upload import flush, newest_there, restore, step_of
@@ -237,6 +237,9 @@ def _tell(run: RunFolder, chosen: Checkpoint | None, given: Mapping[str, str]) -
         resume_step=chosen.step if chosen else None,
         resume_path=str(chosen.path) if chosen else None,
     )
+    known = code.noted()
+    if known is not None:
+        run.event("code", **known)
     if chosen is None:
         say("the run begins anew: it has no complete checkpoint")
         return
