@@ -50,6 +50,7 @@ from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.forecast_samples import fill_forecasts
 from gateway.testing.money_samples import fill_money
+from gateway.testing.result_samples import fill_results
 from gateway.testing.snapshot_samples import fill_snapshots
 from gateway.testing.spot_samples import fill_spot
 from gateway.testing.training_samples import RUN, Trainer, fill_training
@@ -102,6 +103,8 @@ def _build(port: int) -> Callable[..., Any]:
     fill_waits(begin, now=broker.now, cluster=CLUSTER)
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)
     world.trainer = _training(begin, broker)
+    ended: dict[str, Any] = {"state": "COMPLETED", "end_time": broker.now, "cluster": CLUSTER}
+    fill_results(begin, broker.files, now=broker.now, **ended)
     keep_history.keep(world.history, begin=begin, read=begin, now=broker.now)
     world.training = forecast_train.start(world.history, now=broker.now)
     world.forecast()

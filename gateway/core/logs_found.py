@@ -9,7 +9,7 @@ from gateway.core.results import is_name
 
 TENSORBOARD = re.compile(r"(.*\.)?tfevents\.\d+.*", re.ASCII)
 MLFLOW_FOLDER, MLFLOW_DATABASE = "mlruns", "mlflow.db"
-# Where such folders are looked for; of a working folder, which may be a whole home, only there.
+# Where such folders begin; in a working folder, which may be a whole home, only these are entered.
 LIKELY = re.compile(
     r"(runs?|logs?|tb.*|tensorboard.*|lightning_logs|tf_?events|events|results?|outputs?|exp.*"
     r"|version_\d+|.*[._-](tb|logs?|runs?))",

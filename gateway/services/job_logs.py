@@ -108,7 +108,7 @@ class _Look:
                 for one in _folders(entries):
                     if one.name == logs_found.MLFLOW_FOLDER:
                         self.mlflow.append(f"{folder}/{one.name}")
-                    elif _is_looked_into(one.name, likely_only=likely_only):
+                    elif _is_looked_into(one.name, likely_only=likely_only and folder == top):
                         deeper.append(f"{folder}/{one.name}")
             level = deeper
 
