@@ -134,6 +134,11 @@ def everything(
     )
 
 
+def areas(session: "Session") -> list[AreaRow]:
+    """Those that the broker has."""
+    return store.areas(session)
+
+
 def listed(
     session: "Session", viewer: Viewer | None, *, now: datetime, zone: tzinfo
 ) -> list[Picture]:

@@ -35,6 +35,7 @@ from gateway.web.views import (
     admin_months,
     admin_prices,
     admin_review,
+    admin_volumes,
     api,
     api_apps,  # noqa: F401  # adds its routes to the API's
     api_datasets,  # noqa: F401  # adds its routes to the API's
@@ -42,6 +43,7 @@ from gateway.web.views import (
     api_results,  # noqa: F401  # adds its routes to the API's
     api_snapshots,  # noqa: F401  # adds its routes to the API's
     api_usage,  # noqa: F401  # adds its route to the API's
+    api_volumes,  # noqa: F401  # adds its routes to the API
     api_waits,  # noqa: F401  # adds its routes to the API's
     appgate,
     apps,
@@ -74,6 +76,7 @@ from gateway.web.views import (
     usage,
     wait_causes,
     waits,
+    volumes,
 )
 
 
@@ -127,6 +130,8 @@ def create_app(
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
     return app
 
+    for module in (volumes, admin_volumes):
+        app.register_blueprint(module.bp)
 
 def _deps(
     settings: Settings,
@@ -190,6 +195,7 @@ def admin_menu() -> list[tuple[str, str]]:
     return [(name, word) for name, word, needed in pages if who is not None and who.may(needed)]
 
 
+        ("admin_volumes.index", gettext("Volumes"), Permission.MANAGE_VOLUMES),
 def _sees_health() -> bool:
     who = viewer_or_none()
     return who is not None and who.may(Permission.SEE_HEALTH)

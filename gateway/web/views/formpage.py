@@ -34,6 +34,7 @@ from gateway.web.views import (
     smokebox,
     spotbox,
     startbox,
+    volumepick,
 )
 
 # While somebody types, an empty field is not yet a mistake.
@@ -87,6 +88,7 @@ class FormView:
     more_open: bool
     environments: list[tuple[str, str]]
     own_environment: bool
+    volumes: list[tuple[str, str]]
     offered: choices.Offered
     numbers: list[choices.NumberView]
     hints: dict[str, str]
@@ -158,6 +160,7 @@ def view(
         own_environment=ask.environment == OWN_ENVIRONMENT,
         offered=replace(offered, groups=quotebox.with_credit(offered.groups)),
         numbers=numbers,
+        volumes=volumepick.folders(ask.group),
         hints=offered.hints | {number.name: number.hint for number in numbers},
         helps=_helps(fields),
         readings=_readings(seen.reading, manifest),
@@ -167,6 +170,7 @@ def view(
             **environmentwarn.warnings(ask, seen.reading, manifest, offered.partition),
         },
         general=[one for name, one in at_fields.items() if name not in named],
+            **volumepick.warnings(ask.group, ask.working_directory),
         beside=choices.beside(seen, offered.partition),
         quote=quotebox.build(seen.reading, offer, template=ask.template),
         spot=spotbox.build(seen.reading, offer, ask, manifest),
