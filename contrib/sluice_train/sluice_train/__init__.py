@@ -9,10 +9,16 @@ for step in run.steps(total):
         with run.saving(step) as folder:
             save(folder)
 run.finish()
+
+Any script may report numbers under names of its own, without the rest:
+
+from sluice_train import report
+report(accuracy=0.9, step=100)
 """
 
 from sluice_train.checkpoint import Checkpoint
 from sluice_train.errors import NoCheckpoint, WrongWorld
+from sluice_train.report import report
 from sluice_train.run import Run, resume_path, start
 from sluice_train.stop import outlive_term
 
@@ -22,6 +28,7 @@ __all__ = [
     "Run",
     "WrongWorld",
     "outlive_term",
+    "report",
     "resume_path",
     "start",
 ]

@@ -50,7 +50,7 @@ class Progress:
         if self._steps == 0:
             return
         now = self._now()
-        line = {name: _number(value) for name, value in self._numbers.items()}
+        line = {name: plain_number(value) for name, value in self._numbers.items()}
         line["step"] = self._step
         line["seconds"] = max(0.0, now - self._written_at) / self._steps
         line["peak_bytes"] = peak_bytes()
@@ -67,7 +67,7 @@ class Progress:
         self._written_at += seconds
 
 
-def _number(value: Any) -> float | int | None:
+def plain_number(value: Any) -> float | int | None:
     """A plain number of whatever counts as one; None of what does not."""
     if isinstance(value, (bool, int, float)):
         return value

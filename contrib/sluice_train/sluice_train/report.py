@@ -3,15 +3,50 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice_train.files import RunFolder, write_whole
+from sluice_train.progress import plain_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+
+def report(
+    values: Mapping[str, Any] | None = None, *, step: int | None = None, **named: Any
+) -> None:
+    """Report numbers of a job under names of its own: `report(accuracy=0.9, step=100)`, or
+    `report({"val/loss": 0.3})` for names that Python does not take.
+
+    In a run of Sluice they are a line of metrics.jsonl in its folder (or where SLUICE_METRICS
+    says), elsewhere a printed line `::metric …`, which the portal reads from a job's output. Only
+    the first rank reports. Never raises: what cannot be written is told once on stderr.
+    """
+    if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) not in {"", "0"}:
+        return
+    line = {name: plain_number(value) for name, value in {**(values or {}), **named}.items()}
+    if step is not None:
+        line["step"] = int(step)
+    path = os.environ.get("SLUICE_METRICS") or os.environ.get("SLUICE_RUN_DIR")
+    try:
+        if path is None:
+            words = (f"{name}={value}" for name, value in line.items() if value is not None)
+            print("::metric", *words, flush=True)
+            return
+        folder = RunFolder.of_environment()
+        given = os.environ.get("SLUICE_METRICS")
+        folder.line(Path(given) if given else folder.metrics, line)
+    except (OSError, ValueError) as error:
+        if not _COMPLAINED:
+            _COMPLAINED.append(path or "")
+            print(f"sluice_train: metrics could not be written: {error}", file=sys.stderr)
+
+
+_COMPLAINED: list[str] = []  # the job goes on, and its log is not filled
 
 
 class Report:
