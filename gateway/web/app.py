@@ -74,9 +74,9 @@ from gateway.web.views import (
     submissions,
     submit,
     usage,
+    volumes,
     wait_causes,
     waits,
-    volumes,
 )
 
 
@@ -126,12 +126,12 @@ def create_app(
     app.register_blueprint(forecast_record.bp)
     app.register_blueprint(environments.bp)
     app.register_blueprint(snapshots.bp)
+    for module in (volumes, admin_volumes):
+        app.register_blueprint(module.bp)
     app.register_blueprint(api.bp)
     guard.exempt(api.bp)  # it takes bearer tokens alone: no cookie, so nothing to forge
     return app
 
-    for module in (volumes, admin_volumes):
-        app.register_blueprint(module.bp)
 
 def _deps(
     settings: Settings,
@@ -190,12 +190,12 @@ def admin_menu() -> list[tuple[str, str]]:
         ("policy.index", gettext("QoS"), Permission.SEE_POLICY),
         ("policy.changes", gettext("Changes"), Permission.SEE_POLICY),
         ("contribution.index", gettext("Contribution"), Permission.SEE_POLICY),
+        ("admin_volumes.index", gettext("Volumes"), Permission.MANAGE_VOLUMES),
         ("admin.people", gettext("People"), Permission.MANAGE_PEOPLE),
     ]
     return [(name, word) for name, word, needed in pages if who is not None and who.may(needed)]
 
 
-        ("admin_volumes.index", gettext("Volumes"), Permission.MANAGE_VOLUMES),
 def _sees_health() -> bool:
     who = viewer_or_none()
     return who is not None and who.may(Permission.SEE_HEALTH)
