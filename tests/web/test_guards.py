@@ -27,6 +27,8 @@ TEMPLATES = sorted((assets() / "templates").rglob("*.html"))
 PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
+    "recipes.compare",
+    "recipes.new",
     "admin_volumes.index",
     "admin.people",
     "appgate.away",
@@ -75,6 +77,7 @@ NOT_IN_MENU = {
     "months.differences_csv",
     "months.index",
     "months.show",
+    "library.templates",
     "policy.change",
     "policy.changes",
     "policy.edit",
