@@ -199,9 +199,9 @@ def _seen(session: "Session", job_id: int, viewer: Viewer) -> JobDetail:
     found = jobs.job(session, job_id)
     row = found.row if found else None
     if found is None or row is None:
-        raise NotFound(f"job {job_id}")
+        raise NotFound(f"no job {job_id}")
     if not job_rights(viewer, user=row.user, group=row.group).see:
-        raise NotFound(f"job {job_id}")
+        raise NotFound(f"no job {job_id}")
     return found
 
 
