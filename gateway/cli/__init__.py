@@ -32,6 +32,7 @@ _COMMANDS = {
     "usage": "gateway.cli.usage:usage",
     "waits": "gateway.cli.waits:waits",
     "dataset": "gateway.cli.dataset:dataset",
+    "recipe": "gateway.cli.recipe:recipe",
     "snapshot": "gateway.cli.snapshot:snapshot",
     "environment": "gateway.cli.environment:environment",
     "volume": "gateway.cli.volume:volume",

@@ -40,6 +40,7 @@ from gateway.web.views import (
     api_apps,  # noqa: F401  # adds its routes to the API's
     api_datasets,  # noqa: F401  # adds its routes to the API's
     api_environments,  # noqa: F401  # adds its routes to the API's
+    api_recipes,  # noqa: F401  # adds its routes to the API's
     api_results,  # noqa: F401  # adds its routes to the API's
     api_snapshots,  # noqa: F401  # adds its routes to the API's
     api_usage,  # noqa: F401  # adds its route to the API's
@@ -61,12 +62,14 @@ from gateway.web.views import (
     health,
     help,
     jobs,
+    library,
     plan,
     points,  # noqa: F401  # adds its filters to the templates
     policy,
     policy_act,  # noqa: F401  # adds its routes to policy's
     policy_edit,  # noqa: F401  # adds its routes to policy's
     purse,
+    recipes,
     results,
     search,
     snapshots,
@@ -122,6 +125,8 @@ def create_app(
         app.register_blueprint(module.bp)
     for module in (apps, appgate, results):
         app.register_blueprint(module.bp)
+    app.register_blueprint(library.bp)
+    app.register_blueprint(recipes.bp)
     app.register_blueprint(datasets.bp)
     app.register_blueprint(forecast_record.bp)
     app.register_blueprint(environments.bp)
@@ -172,6 +177,7 @@ def menu() -> list[tuple[str, str]]:
         ("cluster.index", gettext("Cluster")),
         ("waits.index", gettext("Waits")),
         ("group.index", gettext("Group")),
+        ("library.index", gettext("Library")),
         *([("admin.index", gettext("Admin"))] if _sees_health() else []),
     ]
 

@@ -15,6 +15,7 @@ from gateway.web.money_texts import MONEY_ERRORS
 from gateway.web.planner_texts import PLANNER_ERRORS
 from gateway.web.policy_texts import POLICY_ERRORS
 from gateway.web.policy_words import resource_name
+from gateway.web.recipe_texts import RECIPE_ERRORS
 from gateway.web.show import minutes_words
 from gateway.web.slurm_texts import SLURM_TEXTS
 from gateway.web.snapshot_texts import SNAPSHOT_ERRORS
@@ -30,6 +31,7 @@ TEXTS: Mapping[str, Lazy] = {
     **CONTRIBUTION_ERRORS,
     **DATASET_ERRORS,
     **SNAPSHOT_ERRORS,
+    **RECIPE_ERRORS,
     **POLICY_ERRORS,
     **APP_ERRORS,
     **ENVIRONMENT_ERRORS,

@@ -16,6 +16,7 @@ import structlog
 from gateway.brokerclient.port import Broker
 from gateway.core.gate import Mode
 from gateway.core.pace import Last, is_due, next_interval
+from gateway.core.planner.cards import Cards
 from gateway.errors import BadConfiguration, Refused
 from gateway.services import budgets as budgeting
 from gateway.services import clean_up as cleaning
@@ -36,6 +37,7 @@ from gateway.services import (
     policy_apply,
     policy_drift,
     poll,
+    recipe_reruns,
     review,
     site_jobs,
     volume_charges,
@@ -80,6 +82,7 @@ class Context:
     gate: Mode = Mode.ENFORCE
     history: Path | None = None  # the folder of the columnar history; None: none is kept
     zone: tzinfo = UTC
+    cards: Cards = field(default_factory=dict)  # of the planner
     contribution_hour: int = 3
     verify_every: timedelta = timedelta(0)  # of datasets; 0: never by the clock
     desk: site_jobs.Desk | None = None  # None: no jobs of the portal's own are sent
@@ -425,6 +428,13 @@ def clean_up(context: Context) -> None:
     forecast_keep.prune(begin=context.begin, now=now)
 
 
+def recipes(context: Context) -> None:
+    """Jobs that repeat a recipe and are over are compared with its receipt."""
+    recipe_reruns.judge_ended(
+        begin=context.begin, read=context.read, cards=context.cards, now=context.clock()
+    )
+
+
 JOBS = (
     Periodic("queue", 1.0, queue),
     Periodic("cluster", 1.0, cluster),
@@ -452,6 +462,7 @@ JOBS = (
     Periodic("environment_checks", 60.0, check_environments),
     Periodic("dataset_checks", 300.0, verify_datasets),
     Periodic("volumes", 60.0, volumes),
+    Periodic("recipes", 30.0, recipes),
     Periodic("clean_up", 3600.0, clean_up),
 )
 

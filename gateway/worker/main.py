@@ -20,6 +20,7 @@ from gateway.core.billing import Suspended
 from gateway.core.gate import Mode
 from gateway.errors import Busy
 from gateway.services.environments import load_environments
+from gateway.services.plan import load_cards
 from gateway.services.settle import Rules
 from gateway.services.site_jobs import Desk
 from gateway.services.templates import Catalogue
@@ -133,6 +134,7 @@ def build(settings: Settings) -> Worker:
         rules=Rules(suspended=Suspended.HELD if settings.bill_suspended else Suspended.RUNNING),
         gate=Mode(settings.gate),
         zone=settings.timezone,
+        cards=load_cards(settings.home),
         contribution_hour=settings.contribution_hour,
         history=settings.home / "history",
         desk=desk,

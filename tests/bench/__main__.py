@@ -21,6 +21,7 @@ import bench_live  # noqa: E402
 import bench_pages  # noqa: E402
 import bench_plan  # noqa: E402
 import bench_policy  # noqa: E402
+import bench_recipes  # noqa: E402
 import bench_settle  # noqa: E402
 import bench_snapshots  # noqa: E402
 import bench_start_form  # noqa: E402
@@ -57,6 +58,7 @@ MEASURES = (
     ("forecast", bench_start_form.start_form),
     ("waits", bench_waits.waits),
     ("snapshots", bench_snapshots.snapshots),
+    ("recipes", bench_recipes.search),
 )
 
 
@@ -66,7 +68,7 @@ def main() -> int:
     only = parser.parse_args().only
     known = [*(f"live/{name}" for name in LIVE), "pages", "planner", "settle", "ingest"]
     known += ["watch", "training", "contribution", "what_if", "policy", "usage", "forecast"]
-    known += ["import", "waits", "apps"]
+    known += ["import", "waits", "apps", "recipes"]
     if not any(name.startswith(only) for name in known):
         parser.error(f"no figure is named {only}; there are: {', '.join(known)}")
     on_cluster = ("live", "training", "contribution", "apps")

@@ -28,6 +28,8 @@ PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
     "recipes.compare",
+    "recipes.export",
+    "recipes.show",
     "recipes.new",
     "admin_volumes.index",
     "admin.people",

@@ -102,6 +102,8 @@ class FormView:
     spot: spotbox.SpotBox | None
     start: startbox.StartView
     plan: str
+    recipe: str
+    check: str
     fit: planfill.FitView | None
     smoke: smokebox.SmokeView | None
     noted: tuple[tuple[str, str], ...]
@@ -176,6 +178,8 @@ def view(
         spot=spotbox.build(seen.reading, offer, ask, manifest),
         start=startbox.build(ask, seen.reading, seen.problems, offer=offer, manifest=manifest),
         plan=sent.get("plan", ""),
+        recipe=sent.get("recipe", ""),
+        check=sent.get("check", ""),
         fit=planfill.fit(sent.get("plan", ""), ask, seen.reading, offer),
         smoke=smokebox.view(sent.get("smoke", ""), ask),
         noted=noted,

@@ -5,12 +5,13 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
 from gateway.core.access import Permission
+from gateway.errors import NotFound
 from gateway.services.submit import InvalidAsk
 from gateway.web import sending
-from gateway.web.access import requires
+from gateway.web.access import requires, viewer
 from gateway.web.forms import SubmitForm
 from gateway.web.texts import gettext
-from gateway.web.views import earlier, formpage, planfill, smokebox
+from gateway.web.views import earlier, formpage, planfill, recipeview, smokebox
 
 bp = Blueprint("submit", __name__, url_prefix="/submit")
 
@@ -29,8 +30,13 @@ def new() -> ResponseReturnValue:
     if tried is not None:
         return formpage.page(_tried(tried))
     source = request.args.get("from", type=int)
+    if source is None and "recipe" in request.args:
+        return _cloned()
     if source is None:
-        return formpage.page(MultiDict(earlier.habits()))
+        template = request.args.get("template", "")
+        return formpage.page(
+            MultiDict(earlier.habits() | ({"template": template} if template else {}))
+        )
     form = formpage.from_ask(earlier.load(source))
     notice = gettext("These are the values of an earlier submission. Change what you like.")
     return formpage.page(form, notice=notice, source=source)
@@ -48,6 +54,7 @@ def create() -> ResponseReturnValue:
     try:
         seen = request.form.get("slurm_start", "")
         sent = sending.send(form.ask(), _key(form), slurm_seen=seen)
+        recipeview.note(sent.now.row.id, form.ask())
     except InvalidAsk as invalid:
         return formpage.page(request.form, problems=tuple(invalid.problems)), 422
     return redirect(sent.url, code=303)
@@ -80,6 +87,20 @@ def smoke_state() -> ResponseReturnValue:
     """How the smoke job does now, for the form as it stands; gone when it is none of one's own."""
     found = smokebox.view(request.form.get("smoke", ""), formpage.read(request.form).ask())
     return render_template("fragments/smoke.html", smoke=found) if found else ""
+
+
+def _cloned() -> str:
+    """The form of a recipe (?recipe=), with all that has moved; with ?check= to repeat it."""
+    row = recipeview.chosen()
+    if row is None:
+        raise NotFound("recipe")
+    made = recipeview.cloned(row)
+    form = formpage.from_ask(made.ask)
+    form["recipe"], form["check"] = str(row.id), request.args.get("check", "")[:1]
+    if row.recipe.code and row.person_id == viewer().person_id:
+        form["working_directory"] = row.recipe.code.folder
+    notice = gettext("Filled from the recipe %(title)s. Look it through.", title=row.recipe.title)
+    return formpage.page(form, notice=notice, told=[recipeview.moved_text(m) for m in made.moved])
 
 
 def _key(form: SubmitForm) -> str:

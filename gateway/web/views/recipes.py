@@ -1,0 +1,204 @@
+"""Recipes: one with its receipt, publishing, comparing, files, and checking by doing it again."""
+
+from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from gateway.core.access import Permission
+from gateway.core.recipe_match import differences
+from gateway.core.recipes import Visibility
+from gateway.errors import NotFound, Refused
+from gateway.services import recipe_clone, recipe_file, recipe_publish
+from gateway.services.recipe_publish import Typed
+from gateway.store import recipe_reruns as reruns
+from gateway.store import recipes as store
+from gateway.store.recipe_reruns import Tally
+from gateway.web.access import requires, viewer
+from gateway.web.deps import deps
+from gateway.web.formbase import Posted
+from gateway.web.messages import error_sentence
+from gateway.web.recipe_texts import CHECKPOINTS, NOT_READABLE, VISIBILITY
+from gateway.web.texts import gettext
+from gateway.web.views import recipeview
+
+bp = Blueprint("recipes", __name__, url_prefix="/library/recipes")
+
+
+@bp.get("/<int:recipe_id>")
+@requires(Permission.USE_PORTAL)
+def show(recipe_id: int) -> ResponseReturnValue:
+    return _page(recipe_id)
+
+
+@bp.post("/<int:recipe_id>/checkpoints")
+@requires(Permission.USE_PORTAL)
+def checkpoints(recipe_id: int) -> ResponseReturnValue:
+    """Whether who asks can read them: the broker looks as that person."""
+    with deps().read() as session:
+        row = recipeview.one(session, recipe_id)
+    if not row.recipe.checkpoints:
+        raise NotFound("checkpoints")
+    state = recipe_clone.checkpoints_state(row.recipe, viewer=viewer(), broker=deps().broker)
+    return _page(recipe_id, told=str(CHECKPOINTS.get(state, NOT_READABLE)))
+
+
+def _page(recipe_id: int, *, told: str = "") -> str:
+    with deps().read() as session:
+        row = recipeview.one(session, recipe_id)
+        parent = store.get(session, row.parent_id, viewer()) if row.parent_id else None
+        forks = store.children(session, recipe_id, viewer())
+        repeated = reruns.of_recipe(session, recipe_id)
+        tally = reruns.tallies(session, [recipe_id]).get(recipe_id, Tally())
+    made = recipeview.cloned(row)
+    return render_template(
+        "pages/recipe.html",
+        row=row,
+        recipe=row.recipe,
+        facts=recipeview.facts(row.recipe.receipt),
+        moved=[(one, recipeview.moved_text(one)) for one in made.moved],
+        parent=parent,
+        forks=forks,
+        reruns=repeated,
+        rating=recipeview.rating(tally),
+        figure_name=recipeview.figure_name,
+        told=told,
+        own=row.person_id == viewer().person_id,
+        visibility=VISIBILITY,
+        groups=viewer().groups,
+    )
+
+
+@bp.get("/new")
+@requires(Permission.SUBMIT_JOB)
+def new() -> ResponseReturnValue:
+    """The form for one's own job that ended well (?job=)."""
+    return _new_page(request.args.get("job", 0, type=int))
+
+
+@bp.post("/new")
+@requires(Permission.SUBMIT_JOB)
+def publish() -> ResponseReturnValue:
+    have, sent = deps(), request.form
+    job_id = sent.get("job", 0, type=int)
+    typed = Typed(
+        title=sent.get("title", ""),
+        summary=sent.get("summary", ""),
+        model=sent.get("model", ""),
+        tags=sent.get("tags", ""),
+        visibility=sent.get("visibility", ""),
+        group=sent.get("group", ""),
+        checkpoints=sent.get("checkpoints", ""),
+        metrics=sent.getlist("metric"),
+    )
+    try:
+        made = recipe_publish.publish(
+            job_id, typed, viewer=viewer(), begin=have.begin, cards=have.cards, now=have.clock()
+        )
+    except Refused as refusal:
+        return _new_page(job_id, refused=refusal), 422
+    flash(gettext("It is in the Library now."), "good")
+    return redirect(url_for("recipes.show", recipe_id=made), code=303)
+
+
+def _new_page(job_id: int, *, refused: Refused | None = None) -> str:
+    have = deps()
+    found = recipe_publish.candidate(
+        job_id, viewer=viewer(), begin=have.read, cards=have.cards, now=have.clock()
+    )
+    return render_template(
+        "pages/recipe_new.html",
+        job_id=job_id,
+        recipe=found.recipe,
+        facts=recipeview.facts(found.recipe.receipt),
+        saved=found.saved[:20],
+        group=found.group,
+        groups=viewer().groups,
+        sent=request.form,
+        trouble=error_sentence(refused) if refused else "",
+        field=refused.field if refused else "",
+        visibility=VISIBILITY,
+    )
+
+
+@bp.post("/<int:recipe_id>/share")
+@requires(Permission.USE_PORTAL)
+def share(recipe_id: int) -> ResponseReturnValue:
+    sent = request.form
+    try:
+        recipe_publish.share(
+            recipe_id,
+            visibility=sent.get("visibility", ""),
+            group=sent.get("group", ""),
+            viewer=viewer(),
+            begin=deps().begin,
+        )
+        flash(gettext("Who may see it is changed."), "good")
+    except Refused as refusal:
+        flash(error_sentence(refusal), "bad")
+    return redirect(url_for("recipes.show", recipe_id=recipe_id), code=303)
+
+
+@bp.post("/<int:recipe_id>/retract")
+@requires(Permission.USE_PORTAL)
+def retract(recipe_id: int) -> ResponseReturnValue:
+    have = deps()
+    recipe_publish.retract(recipe_id, viewer=viewer(), begin=have.begin, now=have.clock())
+    flash(gettext("Taken back: nobody finds it any more."), "good")
+    return redirect(url_for("library.index"), code=303)
+
+
+@bp.get("/compare")
+@requires(Permission.USE_PORTAL)
+def compare() -> ResponseReturnValue:
+    """Two side by side (?left=, ?right=)."""
+    with deps().read() as session:
+        left = recipeview.one(session, request.args.get("left", 0, type=int))
+        right = recipeview.one(session, request.args.get("right", 0, type=int))
+    mine, theirs = (
+        dict(recipeview.facts(left.recipe.receipt)),
+        dict(recipeview.facts(right.recipe.receipt)),
+    )
+    names = dict.fromkeys([*mine, *theirs])
+    return render_template(
+        "pages/recipe_compare.html",
+        left=left,
+        right=right,
+        figures=[(name, mine.get(name, "–"), theirs.get(name, "–")) for name in names],
+        differences=differences(left.recipe, right.recipe),
+    )
+
+
+@bp.get("/<int:recipe_id>/export.json")
+@requires(Permission.USE_PORTAL)
+def export(recipe_id: int) -> ResponseReturnValue:
+    with deps().read() as session:
+        row = recipeview.one(session, recipe_id)
+    name = f"recipe-{row.fingerprint[:12]}.json"
+    return Response(
+        recipe_file.export(row),
+        mimetype="application/json",
+        headers={"Content-Disposition": f"attachment; filename={name}"},
+    )
+
+
+@bp.post("/import")
+@requires(Permission.USE_PORTAL)
+def take() -> ResponseReturnValue:
+    """A file of elsewhere; seen by who brought it alone until they share it."""
+    have, sent = deps(), request.files.get("file")
+    if not Posted().validate_on_submit() or sent is None or not sent.filename:
+        flash(gettext("Choose a file."), "bad")
+        return redirect(url_for("library.index"), code=303)
+    content = sent.stream.read(recipe_file.LARGEST + 1)
+    try:
+        made = recipe_file.take(
+            content,
+            visibility=Visibility.ME,
+            group="",
+            viewer=viewer(),
+            begin=have.begin,
+            now=have.clock(),
+        )
+    except Refused as refusal:
+        flash(error_sentence(refusal), "bad")
+        return redirect(url_for("library.index"), code=303)
+    return redirect(url_for("recipes.show", recipe_id=made), code=303)
