@@ -152,8 +152,9 @@ def retract(session: Session, recipe_id: int, *, now: datetime) -> None:
 
 
 def bring_back(session: Session, recipe_id: int, recipe: core.Recipe) -> None:
-    """One that was retracted is published again."""
+    """Published again, whether it was retracted or not."""
     session.execute(update(table_of(Recipe)).where(_R.id == recipe_id).values(retracted_at=None))
+    session.execute(_own(session, _DROP), {"id": recipe_id})
     session.execute(_own(session, _KEEP), {"id": recipe_id, "words": words(_texts(recipe))})
 
 
