@@ -122,7 +122,7 @@ def own(session: "Session", recipe_id: int, viewer: Viewer) -> RecipeRow:
     """NotFound for another's."""
     row = recipes.get(session, recipe_id, viewer)
     if row is None or row.person_id != viewer.person_id or row.retracted_at is not None:
-        raise NotFound(f"recipe {recipe_id}")
+        raise NotFound(f"no recipe {recipe_id}")
     return row
 
 
@@ -132,9 +132,9 @@ def _candidate(
     detail = jobs.job(session, job_id)
     submission = detail.submission if detail else None
     if detail is None or submission is None or submission.row.person_id != viewer.person_id:
-        raise NotFound(f"job {job_id}")
+        raise NotFound(f"no job {job_id}")
     if not job_rights(viewer, user=detail.row.user, group=detail.row.group).read_files:
-        raise NotFound(f"job {job_id}")
+        raise NotFound(f"no job {job_id}")
     if detail.row.purpose is not None:
         raise Refused("recipe_smoke")
     if detail.row.active or parse_state(detail.row.state)[0] is not JobState.COMPLETED:

@@ -135,7 +135,7 @@ def one(session: "Session", recipe_id: int) -> RecipeRow:
     """NotFound also for what this person may not see."""
     row = store.get(session, recipe_id, viewer()) if recipe_id <= LARGEST_ID else None
     if row is None:
-        raise NotFound(f"recipe {recipe_id}")
+        raise NotFound(f"no recipe {recipe_id}")
     return row
 
 
