@@ -246,7 +246,9 @@ def _is_over(state: JobState, seen: m.QueueJob, taken_at: datetime) -> bool:
 
 def _keep(name: str, new: Any, old: Any) -> bool:
     """slurmctld drops these of a job that is over; what was known is kept."""
-    return new is None and old is not None and name in {"token", "output", "gpu_type", "req_gpu_type"}
+    return (
+        new is None and old is not None and name in {"token", "output", "gpu_type", "req_gpu_type"}
+    )
 
 
 def _is_small(changed: dict[str, Any], row: KnownJob) -> bool:

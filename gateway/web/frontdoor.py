@@ -23,7 +23,9 @@ _ENVIRON, _PASSED = "HTTP_X_SLUICE_PROXY", "sluice.proxied"
 
 def word(home: Path) -> str:
     """Made from the key that signs cookies: as secret, and the same on each web host."""
-    return hmac.digest(secret_key(home / "secret_key"), b"the proxy of applications", "sha256").hex()
+    return hmac.digest(
+        secret_key(home / "secret_key"), b"the proxy of applications", "sha256"
+    ).hex()
 
 
 def init_front_door(app: "Flask", home: Path) -> None:

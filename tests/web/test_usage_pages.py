@@ -58,9 +58,7 @@ def api(site, login, query=""):
 
 def test_empty_pages_say_what_will_be_there(site):
     browser = site.signed_in("nlp-1")
-    assert "No run held cards in this period" in said(
-        browser.get("/waits/usage")
-    )
+    assert "No run held cards in this period" in said(browser.get("/waits/usage"))
     assert "For leaders and administrators" in said(browser.get("/waits/usage/larger"))
     assert "No job waited for a limit" in said(site.signed_in("boss").get("/waits/usage/larger"))
     for page in PAGES:
