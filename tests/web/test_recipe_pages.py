@@ -6,13 +6,13 @@ from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
-from conftest import Site
 
 from gateway.core.ask import Ask
 from gateway.services import recipe_reruns
 from gateway.store import recipes
 from gateway.store.models import Job, Submission
 from gateway.testing import builders as b
+from tests.web.conftest import Site
 
 ASK = Ask(
     template="ddp",
@@ -220,3 +220,27 @@ def test_the_submission_remembers_its_template(site: Site) -> None:
         parts = recipes.parts(session, newest.id)
     assert parts is not None
     assert len(parts[0]) == 64
+
+
+def test_the_api_says_the_same_and_sends_once_for_a_key(site: Site) -> None:
+    made = published(site)
+    client = site.app.test_client()
+    body = {"login": "nlp-2", "password": b.PASSWORD}
+    token = client.post("/api/v1/sessions", json=body).get_json()["token"]
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "once"}
+
+    found = client.get("/api/v1/recipes?q=tiny", headers=headers).get_json()
+    assert [one["id"] for one in found["recipes"]] == [made]
+    ask = client.get(f"/api/v1/recipes/{made}/clone", headers=headers).get_json()["ask"]
+    assert ask["values"]["arguments"] == "--seed 7 --lr 0.1"
+    sent = [client.post(f"/api/v1/recipes/{made}/rerun", json={}, headers=headers) for _ in "12"]
+    assert {one.status_code for one in sent} == {201}, sent[0].text
+    assert len({one.get_json()["id"] for one in sent}) == 1
+    shown = client.get(f"/api/v1/recipes/{made}", headers=headers).get_json()
+    assert [(run["kind"], run["changed"]) for run in shown["runs"]] == [("rerun", False)]
+    file = client.get(f"/api/v1/recipes/{made}/export", headers=headers).data
+    taken = client.post(
+        "/api/v1/recipes/import", data=file, headers=headers, content_type="application/json"
+    )
+    assert taken.get_json()["id"] == made
+    assert client.delete(f"/api/v1/recipes/{made}", headers=headers).status_code == 404
