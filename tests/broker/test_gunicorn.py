@@ -35,7 +35,7 @@ app = replace(app, allowed_uids=frozenset({uid}), max_body_bytes=100_000, handle
 Server(app, BrokerSettings(
     socket=folder / "b.sock", acts_log=folder / "acts.log", allowed_uids=frozenset({uid}),
     min_uid=1000, kill_timeout_seconds=1, workers=2, max_body_bytes=100_000, file_areas=(),
-    cluster_name="c"), tidy=(folder / "tidied").touch).run()
+    cluster_name="c", volumes=None), tidy=(folder / "tidied").touch).run()
 """
 
 

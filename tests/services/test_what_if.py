@@ -275,8 +275,8 @@ def test_the_same_as_slowly_minute_by_minute(read, runs, limit, old):
                 *(n, n, "dev", n, user, f"g{gpus % 3}", "a100", "normal", None, "COMPLETED"),
                 *(began + (start - waited) * 60, began + (start - waited) * 60),
                 *(began + start * 60, began + (start + length) * 60),
-                *(length * 60, 0, length, 1, 1, gpus, "a100", 0, None, ""),
-                *[None] * (len(COLUMNS) - 24),
+                *(length * 60, 0, length, 1, 1, gpus, "a100", None, 0, None, ""),
+                *[None] * (len(COLUMNS) - 25),
             )
             for n, (start, length, gpus, user, waited) in enumerate(runs)
         ]
