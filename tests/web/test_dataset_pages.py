@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.testing.dataset_samples import add_dataset, add_folder, add_version
-from gateway.testing.dataset_samples import manifest_of
+from gateway.testing.dataset_samples import add_dataset, add_folder, add_version, manifest_of
 from tests.web.conftest import Site
 
 Fill = Callable[..., dict[str, str]]
