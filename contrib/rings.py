@@ -74,7 +74,7 @@ RINGS = (
                 *SIDE_BY_SIDE,
             ),
         ),
-        budget_seconds=1200,
+        budget_seconds=1800,
     ),
     Ring(
         "store",
@@ -82,12 +82,12 @@ RINGS = (
             _pytest("tests/store", "tests/packaging"),
             (str(BIN / "python"), "tests/store/on_postgresql.py", "tests/store", *MONEY),
         ),
-        budget_seconds=400,
+        budget_seconds=600,
     ),
     Ring(
         "slurm",
         (_pytest("tests/slurm", *SIDE_BY_SIDE, *AGAIN),),
-        budget_seconds=2100,
+        budget_seconds=2400,
         needs_root=True,
     ),
     Ring(
@@ -99,7 +99,7 @@ RINGS = (
         budget_seconds=600,
         needs_root=True,
     ),
-    Ring("browser", (_pytest("tests/browser", *AGAIN),), budget_seconds=600, needs_root=True),
+    Ring("browser", (_pytest("tests/browser", *AGAIN),), budget_seconds=900, needs_root=True),
 )
 
 
