@@ -170,10 +170,13 @@ class Past:
 def history(site, folder):
     keep_history.rebuild(folder, begin=site.begin, read=site.begin, now=site.now)
     arrays = {job.slurm_id: job.array_job_id for job in site.jobs()}
-    times = ", ".join(f"epoch({name}_time)" for name in ("submit", "eligible", "start", "end"))
+    # Of a job that is sent back Slurm may forget when it was eligible.
+    became = "coalesce(eligible_time, start_time)"
+    times = ", ".join(f"epoch({at})" for at in ("submit_time", became, "start_time", "end_time"))
     causes = ", ".join(f"cause_{cause}" for cause in Cause)
     # The first waits: jobs of urgent QoS may send those of spot back into the queue.
-    query = f"SELECT slurm_id, {times}, {causes} FROM waits WHERE restarts = 0"
+    query = f"SELECT slurm_id, {times}, {causes} FROM waits"
+    query += " WHERE restarts = 0 AND start_time IS NOT NULL AND end_time IS NOT NULL"
     with reading.runs(folder) as connection:
         return [
             Past(

@@ -21,6 +21,8 @@ from sluice_train.ranks import Ranks
 from sluice_train.run import Run
 from sluice_train.settings import Settings
 
+SHARED = Path(__file__).parents[2] / "sbatch_templates" / "_shared"
+
 USER = "nlp-1"
 
 
@@ -92,7 +94,7 @@ def test_a_run_of_the_library_as_the_portal_sees_it(begin: Begin, tmp_path: Path
 
 def test_the_batch_scripts_own_line_is_read(begin: Begin, tmp_path: Path) -> None:
     """`stop_requested` is written by bash: the line of the prologue, run as it stands."""
-    prologue = Path("sbatch_templates/_shared/prologue.sh.j2").read_text()
+    prologue = (SHARED / "prologue.sh.j2").read_text()
     first = prologue.index('  printf \'{"at": %s')
     line = prologue[first : prologue.index('events.jsonl"', first) + len('events.jsonl"')]
     start = datetime.now(UTC) - timedelta(minutes=1)

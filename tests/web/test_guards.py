@@ -27,6 +27,19 @@ TEMPLATES = sorted((assets() / "templates").rglob("*.html"))
 PACKAGE = Path(gateway.__file__).parent
 # Reached from a page they belong to, not from the menu.
 NOT_IN_MENU = {
+    "datasets.index",
+    "datasets.new",
+    "datasets.requests",
+    "datasets.show",
+    "environments.edit",
+    "environments.export",
+    "environments.show",
+    "results.csv",
+    "results.logs",
+    "results.show",
+    "volumes.days_csv",
+    "volumes.index",
+    "volumes.show",
     "recipes.compare",
     "recipes.export",
     "recipes.show",
