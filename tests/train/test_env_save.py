@@ -237,7 +237,7 @@ def test_a_killed_save_leaves_nothing_that_counts(place: Place) -> None:
 def test_a_file_that_is_written_to_all_the_time_is_named(place: Place) -> None:
     env = place.enter()
     writer = subprocess.Popen(
-        ["bash", "-c", 'while :; do echo x; done >>"$0"', str(env / "busy.log")]
+        ["bash", "-c", 'while :; do echo x >>"$0"; sleep 0.01; done', str(env / "busy.log")]
     )
     try:
         while not (env / "busy.log").is_file():
