@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import click
+from sqlalchemy import Engine
 
 from gateway.config import Settings, load_settings
 from gateway.core.access import Viewer
 from gateway.core.credits import format_credits
 from gateway.errors import BadConfiguration, Busy, GatewayError, NotFound, Refused
 from gateway.store import people
-from gateway.store.schema import is_current, upgrade
+from gateway.store.schema import is_current, is_empty, upgrade
 from gateway.store.uow import Begin, make_begin, make_engine
 
 _AMOUNTS = frozenset({"need", "free", "owed"})  # facts in millionths
@@ -95,11 +96,12 @@ def now() -> datetime:
 @contextmanager
 def database(*, read_only: bool = False, make: bool = False) -> Iterator[Begin]:
     """`begin` on a database whose tables are those of this code. `make`: where there is no file of
-    SQLite's, it is made; an older database is never changed by the way."""
+    SQLite's, or one in which nothing is yet, it is made; an older database is never changed by the
+    way."""
     found = settings()
     engine = make_engine(found.database_url)
     try:
-        if make and not has_database(found):
+        if make and _has_nothing(found, engine):
             make_home(found)
             with private_files():
                 upgrade(engine)
@@ -114,6 +116,12 @@ def has_database(found: Settings) -> bool:
     """Whether to look at all: SQLite would make an empty file by being asked."""
     file = sqlite_file(found)
     return file is None or file.exists()
+
+
+def _has_nothing(found: Settings, engine: Engine) -> bool:
+    """Who was killed while making it leaves an empty file."""
+    file = sqlite_file(found)
+    return file is not None and (not file.exists() or is_empty(engine))
 
 
 def sqlite_file(found: Settings) -> Path | None:

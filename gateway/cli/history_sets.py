@@ -12,24 +12,13 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from gateway.cli.common import (
-    database,
-    has_database,
-    make_home,
-    now,
-    private_files,
-    said,
-    settings,
-)
+from gateway.cli.common import database, now, said, settings
 from gateway.cli.output import local
-from gateway.config import Settings
 from gateway.core.csv_mapping import BadMapping, CsvMapping, from_toml
 from gateway.history import sets
 from gateway.history.importing.keep import KEPT_TEXTS
 from gateway.history.importing.load import Given, Glance
 from gateway.services.import_set import SetReport, forget, hold, import_set, look, name_of
-from gateway.store.schema import upgrade
-from gateway.store.uow import make_engine
 from gateway.wire import messages as m
 
 
@@ -65,7 +54,7 @@ def import_columns(file: str, kind: str, options: Options) -> None:
         click.echo(json.dumps(_seen_facts(seen), default=str) if options.as_json else _seen(seen))
         return
     report = import_set(
-        given, imports=found.home / sets.FOLDER, keep=lambda rows: _keep(rows, given, found)
+        given, imports=found.home / sets.FOLDER, keep=lambda rows: _keep(rows, given)
     )
     click.echo(json.dumps(_facts(report)) if options.as_json else _sentences(report))
     if not report.whole:
@@ -127,17 +116,11 @@ def mapping_in(path: Path | None) -> CsvMapping | None:
         raise BadMapping(f"{path}: {error}") from error
 
 
-def _keep(rows: Sequence[m.HeldRow], given: Given, found: Settings) -> int:
+def _keep(rows: Sequence[m.HeldRow], given: Given) -> int:
     """A home that has no database yet gets one: nothing that was held may be lost."""
     if not rows:
         return 0
-    if not has_database(found):
-        make_home(found)
-        engine = make_engine(found.database_url)
-        with private_files():
-            upgrade(engine)
-        engine.dispose()
-    with database() as begin:
+    with database(make=True) as begin:
         return hold(rows, begin=begin, given=given)
 
 

@@ -4,7 +4,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect
 
 from gateway.config import assets
 
@@ -32,6 +32,11 @@ def is_current(engine: Engine) -> bool:
     with engine.connect() as connection:
         found = MigrationContext.configure(connection).get_current_heads()
     return set(found) == set(_scripts().get_heads())
+
+
+def is_empty(engine: Engine) -> bool:
+    """Whether the database has no table at all."""
+    return not inspect(engine).get_table_names()
 
 
 def _lock(connection: Connection) -> None:

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,10 +113,18 @@ def test_a_bare_home_needs_nothing_else(home, dump):
 
 def test_an_older_database_is_not_changed_by_the_way(home, dump):
     home.mkdir()
-    (home / "sluice.db").touch()
+    with closing(sqlite3.connect(home / "sluice.db")) as older:
+        older.execute("CREATE TABLE person (id INTEGER)")
     done = CliRunner().invoke(main, ["history", "import", str(dump), "--format", "sacct"])
     assert done.exit_code == 1
     assert "sluice db upgrade" in done.output
+
+
+def test_an_import_that_was_killed_while_it_made_the_database_is_done_again(home, dump):
+    home.mkdir()
+    (home / "sluice.db").touch()  # all that is left: the tables come whole or not at all
+    done = CliRunner().invoke(main, ["history", "import", str(dump), "--format", "sacct"])
+    assert done.exit_code == 0, done.output
 
 
 def test_the_same_jobs_under_another_name_are_not_taken_by_accident(run, dump, begin):

@@ -83,7 +83,7 @@ def compiled(data: bytes, source: bytes, stat: os.stat_result, env: bytes) -> by
     return data[:4] + _CHECKED + hashed + data[_HEADER:].replace(env, blank)
 
 
-def same(before: os.stat_result, after: os.stat_result) -> None:
-    """Raises Changed where a file was written to in between."""
+def same(path: bytes, before: os.stat_result, after: os.stat_result) -> None:
+    """Raises Changed where the file was written to in between."""
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise Changed
+        raise Changed(os.fsdecode(path))

@@ -7,6 +7,7 @@ by nobody in particular.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -72,6 +73,10 @@ def write(
         except BaseException:
             process.kill()
             raise
+        finally:
+            # What is still in the buffer has nowhere to go once the program has ended.
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
         said = process.stderr.read().decode("utf-8", "replace").strip()
     if process.returncode != 0:
         last = said.splitlines()[-1:] or [f"mksquashfs ended with {process.returncode}"]
@@ -131,7 +136,7 @@ class _Stream:
                 self._file(path, entry.mode, data)
             else:
                 self._pieces(path, entry, file, before)
-            content.same(before, os.fstat(handle))
+            content.same(path, before, os.fstat(handle))
         self._links[key] = path
         return True
 
