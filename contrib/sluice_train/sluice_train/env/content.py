@@ -6,13 +6,10 @@ hour: the first line of scripts, what RECORD says of those, and compiled files.
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING
 
 from sluice_train.env.errors import Changed
-
-if TYPE_CHECKING:
-    import os
 
 PYTHON_LINE = b"#!/usr/bin/env python3\n"
 LARGEST = 64 * 1024 * 1024  # bytes; larger files go through as they are, in pieces
