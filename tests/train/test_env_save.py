@@ -60,7 +60,7 @@ def test_the_same_packages_make_the_same_layer_in_another_overlay(place: Place) 
     for job in ("3", "12345"):
         env = place.enter(job)
         install(env, package)
-        place.save(env)
+        place.save(env, SLUICE_JOB=job)
     assert len(place.layers()) == 1
     assert len(list((place.store / "documents").iterdir())) == 2
 
