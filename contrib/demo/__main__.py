@@ -23,7 +23,7 @@ JOB = {
     "name": "demo-ddp",
     "working_directory": "~/demo/ddp",
     "environment": "torch-2.13",
-    "values": {"script": "train.py", "arguments": ""},
+    "values": {"script": "train.py", "arguments": "", "datasets": "waves"},
 }
 
 
@@ -44,6 +44,9 @@ def up(home: Path) -> int:
     for entry in portal.logins():
         note = "  (administrator)" if entry.login == ADMINISTRATOR else ""
         say(f"  {entry.login:12} {entry.password}{note}")
+    found = portal.api(ADMINISTRATOR).get("/datasets")["datasets"]
+    names = ", ".join(one["name"] for one in found)
+    say(f"\nDatasets to choose in the form, under /datasets on every node: {names}")
     say("\nLook closer: export SLUICE_HOME=" + shlex.quote(str(home)))
     say("  .venv/bin/sluice doctor; .venv/bin/sluice cluster exec -- squeue")
     say("End it all with `make demo-down`.")

@@ -100,6 +100,7 @@ class Portal:
         self._add_people()
         self._set_prices()
         self._put_demo_scripts()
+        self._put_datasets()
         if not self.running():
             self._start_processes(free_port(port))
         self._wait_until_ready()
@@ -220,6 +221,11 @@ class Portal:
             )
             if done.returncode != 0:
                 raise RuntimeError(f"No scripts for {login}: {done.stderr.strip()}")
+
+    def _put_datasets(self) -> None:
+        from contrib.demo import data  # noqa: PLC0415  # `down` runs without the packages
+
+        data.set_up(self._environment(), self.cluster.run, owner=ADMINISTRATOR)
 
     def _start_processes(self, port: int) -> None:
         logs = self.home / "logs"

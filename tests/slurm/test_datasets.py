@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from contrib.demo import data
 from gateway.core.access import Role
 from gateway.core.ask import Ask
 from gateway.core.datasets import read_report
@@ -99,6 +100,29 @@ def test_a_job_reads_it_from_its_nodes_own_copy(site: Portal, cluster: "Instance
         sha256 = datasets.offered(session, site.viewer)[0].manifest
     assert "21 of 21 files" in said, said
     assert f"/datasets/{sha256} one" in said, said
+
+
+COUNT = (
+    "import os, pathlib; folder = pathlib.Path(os.environ['SLUICE_DATASETS']);"
+    " files = [one.split(',')[0] for one in (folder / 'classes.csv').read_text().split()[1:]];"
+    " print('counts', len(files), {(folder / one).stat().st_size for one in files},"
+    " os.access(folder, os.W_OK))"
+)
+
+
+def test_the_datasets_of_the_demo_are_published_once_and_read_by_a_job(
+    site: Portal, cluster: "Instance"
+) -> None:
+    for _ in range(2):
+        data.fill(cluster.run, owner="nlp-1", begin=site.begin, broker=site.broker)
+    with site.begin() as session:
+        offered = datasets.offered(session, site.viewer)
+    assert [one.word for one in offered] == ["sensors@1", "sentences@1", "waves@1"]
+    assert [one.files for one in offered] == [12, 5, 401]
+    command = f"python3 -c {shlex.quote(COUNT)}"
+    wanted = ask(datasets="waves", command=command)
+    said = output(site, cluster, site.submit(wanted, key="demo"))
+    assert "counts 400 {3085} False" in said, said
 
 
 def test_a_copy_that_the_person_can_write_is_refused(site: Portal, cluster: "Instance") -> None:
