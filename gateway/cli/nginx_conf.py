@@ -8,7 +8,7 @@ were compared with what such values look like.
 import re
 from dataclasses import dataclass
 
-from gateway.core.apps import KEY_HEADER
+from gateway.core.apps import KEY_HEADER, WHO_HEADER
 from gateway.web.frontdoor import HEADER
 from gateway.web.security import SESSION_COOKIE
 
@@ -216,6 +216,7 @@ _APPS = rf"""  location ~ ^/apps/[1-9][0-9]*$ {{ return 308 $uri/; }}
     auth_request /apps-gate;
     auth_request_set $sluice_address $upstream_http_x_sluice_address;
     auth_request_set $sluice_key $upstream_http_x_sluice_key;
+    auth_request_set $sluice_who $upstream_http_x_sluice_who;
     error_page 404 = @sluice_nowhere;
     error_page 401 403 500 = @sluice_away;
     error_page 502 504 = @sluice_dead;
@@ -223,6 +224,7 @@ _APPS = rf"""  location ~ ^/apps/[1-9][0-9]*$ {{ return 308 $uri/; }}
     proxy_set_header Host $http_host;
     proxy_set_header Cookie $sluice_cookie;
     proxy_set_header {KEY_HEADER} $sluice_key;
+    proxy_set_header {WHO_HEADER} $sluice_who;
     proxy_set_header {HEADER} "";
     proxy_set_header X-Real-IP $remote_addr;
     proxy_set_header X-Forwarded-For $remote_addr;

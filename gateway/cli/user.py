@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.common import database, now, said
 from gateway.core.access import Role
-from gateway.services import people
+from gateway.services import app_acts, people
 from gateway.store.queries.people import people as all_people
 
 ROLE = click.Choice([role.value for role in Role])
@@ -54,7 +54,8 @@ def passwd(login: str, password_stdin: bool) -> None:
     """Set a new password. It ends all sessions and API tokens of the person."""
     password = _password(from_stdin=password_stdin)
     with database() as begin:
-        people.set_password(login, password, begin=begin, now=now())
+        person_id = people.set_password(login, password, begin=begin, now=now())
+        app_acts.end_of_session(person_id, None, read=begin)
     click.echo(f"The password of {login} is new; all sessions have ended.")
 
 
@@ -83,7 +84,8 @@ def list_people() -> None:
 def disable(login: str) -> None:
     """Let a person in no more, and end all sessions. Jobs in Slurm go on."""
     with database() as begin:
-        people.disable(login, begin=begin, now=now())
+        person_id = people.disable(login, begin=begin, now=now())
+        app_acts.end_of_session(person_id, None, read=begin)
     click.echo(f"{login} is disabled; all sessions have ended.")
 
 

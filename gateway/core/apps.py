@@ -15,9 +15,10 @@ from typing import TypeGuard
 
 from gateway.core.manifest import App
 
-KEY_HEADER = "X-Sluice-Key"
+KEY_HEADER, WHO_HEADER = "X-Sluice-Key", "X-Sluice-Who"
 PREFIX = "/apps/"
 STATE, KEEP, SAVE = ".sluice/state", ".sluice/keep", ".sluice/save"  # below the base
+CUT = ".sluice/cut"
 MOST_BYTES = 16_384  # of ready.json and state.json; what is longer is not ours
 MOST_TEXT = 4_000
 LOWEST_PORT = 1024

@@ -2,8 +2,11 @@
 its end."""
 
 import http.client
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+
+import structlog
 
 from gateway.brokerclient.port import Broker
 from gateway.core import apps as node
@@ -13,10 +16,14 @@ from gateway.core.offer import Offer
 from gateway.errors import Refused
 from gateway.services import act, longer
 from gateway.services.act import Action
+from gateway.store import apps as store
 from gateway.store.apps import AppRow
 from gateway.store.uow import Begin
 
-DOOR_SECONDS = 10.0
+log = structlog.get_logger(__name__)
+
+DOOR_SECONDS, CUT_SECONDS = 10.0, 2.0
+MOST_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +125,39 @@ def save(row: AppRow) -> None:
     _ask(row, node.SAVE)
 
 
-def _ask(row: AppRow, verb: str) -> None:
+def send_away(row: AppRow, person_id: int) -> bool:
+    """Close what somebody still has open in it, once they may no longer come in. False where the
+    node did not answer: then what is open there stays open."""
+    return _closed(row, str(person_id))
+
+
+def end_of_session(person_id: int, session_id: int | None, *, read: Begin) -> None:
+    """Close what a session has open in applications, or all sessions of a person, once it has
+    ended. Nodes that do not answer are not waited for: from them nothing comes anyway."""
+    with read() as session:
+        rows = store.entered(session, person_id)
+    who = str(person_id) if session_id is None else f"{person_id}.{session_id}"
+    if rows:
+        with ThreadPoolExecutor(max_workers=min(len(rows), MOST_AT_ONCE)) as pool:
+            list(pool.map(lambda row: _closed(row, who), rows))
+
+
+def _closed(row: AppRow, who: str) -> bool:
+    if row.door is None or not row.active:
+        return True
+    try:
+        _ask(row, f"{node.CUT}?who={who}", seconds=CUT_SECONDS)
+    except Refused as refusal:
+        log.warning("app_not_cut", submission=row.id, code=refusal.code)
+        return False
+    return True
+
+
+def _ask(row: AppRow, verb: str, *, seconds: float = DOOR_SECONDS) -> None:
     """The door on the node, by the key that its owner's file gave."""
     if row.door is None or not row.active or row.slurm_id is None:
         raise Refused("app_not_ready")
-    line = http.client.HTTPConnection(row.door.address, row.door.port, timeout=DOOR_SECONDS)
+    line = http.client.HTTPConnection(row.door.address, row.door.port, timeout=seconds)
     try:
         headers = {node.KEY_HEADER: row.door.key, "Content-Length": "0"}
         line.request("POST", f"{node.base(row.slurm_id)}{verb}", headers=headers)

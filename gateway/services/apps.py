@@ -127,13 +127,18 @@ def share(
         store.add_guest(session, row.id, person.id, now=now)
 
 
-def unshare(submission_id: int, login: str, *, viewer: Viewer, begin: Begin, read: Begin) -> None:
-    """Take it back: from then on nothing new is let through. Who was not named is no error."""
+def unshare(
+    submission_id: int, login: str, *, viewer: Viewer, begin: Begin, read: Begin
+) -> int | None:
+    """Take it back: from then on nothing new is let through. Who it was, for app_acts.send_away;
+    None for who was not named, which is no error."""
     row = own(submission_id, viewer=viewer, read=read)
     with begin() as session:
         for guest in store.guests(session, row.id):
             if guest.login == login:
                 store.drop_guest(session, row.id, guest.person_id)
+                return guest.person_id
+    return None
 
 
 def agree(submission_id: int, *, viewer: Viewer, begin: Begin, read: Begin, now: datetime) -> None:

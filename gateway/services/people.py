@@ -63,14 +63,16 @@ def add(
 
 def set_password(
     login: str, password: str, *, begin: Begin, now: datetime, keep_session: int | None = None
-) -> None:
-    """Ends every other session and token: who changes a password may have lost the old one."""
+) -> int:
+    """Ends every other session and token: who changes a password may have lost the old one. Whose
+    it is: what they have open in applications is closed by app_acts.end_of_session."""
     hashed = hash_password(password)
     with begin() as session:
         person = _known(people.by_login(session, login), login)
         people.set_password_hash(session, person.id, hashed)
         signins.end_all(session, person.id, now=now, but=keep_session)
     log.info("password_set", person_id=person.id)
+    return person.id
 
 
 def change_own_password(
@@ -105,8 +107,9 @@ def set_role(login: str, role: Role, *, begin: Begin) -> None:
     log.info("role_set", person_id=person.id, role=role.value)
 
 
-def disable(login: str, *, begin: Begin, now: datetime) -> None:
-    """No sign-in any more, and every session and token ends. Jobs in Slurm go on."""
+def disable(login: str, *, begin: Begin, now: datetime) -> int:
+    """No sign-in any more, and every session and token ends. Jobs in Slurm go on. Who it is, as
+    `set_password`."""
     with begin() as session:
         person = _known(people.by_login(session, login), login)
         if _is_last(person, people.other_administrators(session, person.id)):
@@ -114,6 +117,7 @@ def disable(login: str, *, begin: Begin, now: datetime) -> None:
         people.set_disabled(session, person.id, now)
         signins.end_all(session, person.id, now=now)
     log.info("person_disabled", person_id=person.id)
+    return person.id
 
 
 def enable(login: str, *, begin: Begin) -> None:

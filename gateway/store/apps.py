@@ -136,6 +136,18 @@ _SHARED = (
 )
 
 
+_ENTERED = _ROWS.where(
+    _JOB.c.active,
+    _APP.c.key.is_not(None),
+    or_(
+        _SUBMISSION.c.person_id == bindparam("person"),
+        _SUBMISSION.c.id.in_(
+            select(_GUEST.c.submission_id).where(_GUEST.c.person_id == bindparam("person"))
+        ),
+    ),
+)
+
+
 def get(session: Session, submission_id: int) -> AppRow | None:
     return _one(session, _BY_ID, of=submission_id)
 
@@ -167,6 +179,11 @@ def own(
 def shared_with(session: Session, person_id: int, *, limit: int = 50) -> list[AppRow]:
     """Open ones that others have named this person for."""
     return [_row(one) for one in session.execute(_SHARED, {"person": person_id, "limit": limit})]
+
+
+def entered(session: Session, person_id: int) -> list[AppRow]:
+    """Open ones with a door in which this person may have connections."""
+    return [_row(one) for one in session.execute(_ENTERED, {"person": person_id})]
 
 
 def guests(session: Session, submission_id: int) -> list[Guest]:

@@ -59,6 +59,34 @@ def test_an_upgrade_keeps_its_connection(job: Job) -> None:
     assert headers["upgrade"] == "websocket"
 
 
+def test_who_is_sent_away_loses_what_is_open_and_others_keep_it(job: Job) -> None:
+    def opened(who: str) -> socket.socket:
+        line = job.connect()
+        lines = ("Connection: keep-alive, Upgrade", "Upgrade: websocket", f"X-Sluice-Who: {who}")
+        line.sendall(job.request("/apps/7/ws", *lines))
+        assert b"x-sluice-who" not in line.recv(65_536).lower()
+        return line
+
+    def cut(who: str) -> bytes:
+        return job.ask(f"/apps/7/.sluice/cut{who}", method="POST")
+
+    with opened("12.5") as one, opened("12.6") as two, opened("1.5") as other:
+        assert _body(cut("?who=12.5")) == {"closed": 1}
+        assert read_all(one) == b""
+        assert _status(job.ask("/apps/7/", "X-Sluice-Who: 12.5")) == 403  # also from a cache
+        assert _status(job.ask("/apps/7/", "X-Sluice-Who: 12.7")) == 200
+        assert _body(cut("?who=12")) == {"closed": 1}
+        assert read_all(two) == b""
+        assert _status(job.ask("/apps/7/", "X-Sluice-Who: 12.7")) == 403
+        other.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            other.recv(1)
+    for wrong in ("", "?who=", "?x=12"):
+        assert _status(cut(wrong)) == 400
+    assert _status(job.ask("/apps/7/.sluice/cut?who=1")) == 404
+    assert _status(job.ask("/apps/7/.sluice/cut?who=1", method="POST", key="no")) == 403
+
+
 @pytest.mark.parametrize("key", ["", "no", "k" * 43, "ключ"])
 def test_without_the_key_there_is_only_403(job: Job, key: str) -> None:
     assert _status(job.ask("/apps/7/", key=key)) == 403

@@ -1,6 +1,7 @@
 """Applications through a real nginx: who is let through, what goes with a request, what does not,
 and paths that try to lead elsewhere. The door is a small server of ours that says what it got."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -27,6 +28,9 @@ from gateway.core.apps import ready_path
 from gateway.services import apps
 from gateway.testing.apps_site import KEY, open_app, row_of, write_ready
 from gateway.web.frontdoor import word
+from sluice_train.app import client
+from sluice_train.app.door import Answer
+from sluice_train.app.door import Door as RealDoor
 
 PROGRAM = front.nginx()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="nginx is not installed")
@@ -36,6 +40,8 @@ class Door(ThreadingHTTPServer):
     """Asks for the key as the real one does; then tells the request as JSON, or echoes bytes."""
 
     daemon_threads = True
+
+    key: str | None
 
     def __init__(self, key: str = KEY) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -289,6 +295,78 @@ def test_who_was_named_gets_in_after_agreeing_and_not_any_more_when_taken_back(
     assert through.ask(through.base, "vision-1")[0] == 404
     assert owner.post(f"{place}/unshare", {"login": "nlp-2"}).status_code == 303
     wait_until(lambda: through.ask(through.base, "nlp-2")[0] == 404, seconds=5)
+
+
+@pytest.fixture
+def real_door(through: Through) -> Iterator[None]:
+    """The door as it is on nodes, between nginx and what answers here."""
+    loop, listener = asyncio.new_event_loop(), socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    door = RealDoor(
+        listener,
+        key=KEY,
+        base=through.base,
+        strips=False,
+        reach=lambda: client.connect(("127.0.0.1", through.door.port)),
+        own=lambda method, name: Answer(404, {}),
+    )
+    through.door.key = None  # the real one takes it out
+    write_ready(through.site, through.slurm_id, port=listener.getsockname()[1])
+    through.site.signed_in("nlp-1").get(f"/notebooks/{through.submission_id}")
+    task = loop.create_task(door.serve())
+    thread = threading.Thread(
+        target=lambda: loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    )
+    thread.start()
+    yield
+    loop.call_soon_threadsafe(task.cancel)
+    thread.join()
+    loop.close()
+    listener.close()
+
+
+@pytest.mark.usefixtures("real_door")
+def test_what_a_guest_has_open_ends_when_taken_back_and_the_owners_does_not(
+    through: Through,
+) -> None:
+    place = f"/notebooks/{through.submission_id}"
+    owner, guest = through.site.signed_in("nlp-1"), through.site.signed_in("nlp-2")
+    owner.post(f"{place}/share", {"login": "nlp-2"})
+    guest.post(f"{place}/agree")
+    with through.socket("nlp-2") as theirs, through.socket("nlp-1") as own:
+        theirs.sendall(b"one")
+        assert theirs.recv(16) == b"one"
+        page = owner.post(f"{place}/unshare", {"login": "nlp-2"}, follow_redirects=True)
+        assert "nothing more is let through" in page.text
+        assert theirs.recv(16) == b""
+        # nginx still remembers that they may come in; the door does not let them.
+        assert through.ask(through.base, "nlp-2")[0] in {403, 404}
+        wait_until(lambda: through.ask(through.base, "nlp-2")[0] == 404, seconds=5)
+        own.sendall(b"two")
+        assert own.recv(16) == b"two"
+
+
+@pytest.mark.usefixtures("real_door")
+def test_what_a_session_has_open_ends_with_it(through: Through) -> None:
+    session = through.site.signed_in("nlp-1")
+    through.cookies["nlp-1"] = session.client.get_cookie("sluice").value
+    with through.socket() as line:
+        through.site.signed_in("nlp-1").post("/sign-out")  # another one of theirs
+        line.sendall(b"one")
+        assert line.recv(16) == b"one"
+        session.post("/sign-out")
+        assert line.recv(16) == b""
+    wait_until(lambda: through.ask(through.base)[0] == 302, seconds=5)
+
+
+def test_a_door_that_does_not_answer_is_said_when_a_guest_is_taken_back(through: Through) -> None:
+    place = f"/notebooks/{through.submission_id}"
+    owner = through.site.signed_in("nlp-1")
+    owner.post(f"{place}/share", {"login": "nlp-2"})
+    through.door.end()
+    page = owner.post(f"{place}/unshare", {"login": "nlp-2"}, follow_redirects=True)
+    assert "its node did not answer" in page.text
+    assert through.ask(through.base, "nlp-2")[0] == 404
 
 
 TRICKS = [

@@ -19,7 +19,7 @@ from gateway.web.deps import deps
 from gateway.web.messages import shown
 from gateway.web.views import appview
 from gateway.web.views.api import bp
-from gateway.web.views.apps import lengthen
+from gateway.web.views.apps import lengthen, take_back
 
 _SHORT = ("group", "partition", "gpu_type", "cards", "hours", "environment")
 _FORM = frozenset({"group", appask.KIND, appask.CARDS, appask.HOURS, "environment"})
@@ -111,8 +111,8 @@ def do(submission_id: int, action: str, body: dict[str, Any]) -> None:
             login = apijson.text(body, "login")
             apps.share(row.id, login, viewer=who, begin=begin, read=read, now=now)
         case "unshare":
-            login = apijson.text(body, "login")
-            apps.unshare(row.id, login, viewer=who, begin=begin, read=read)
+            if not take_back(row, apijson.text(body, "login")):
+                raise Refused("app_silent")
         case _:
             raise NotFound(f"action {action}")
 

@@ -5,7 +5,7 @@ from flask import Blueprint, redirect, render_template, url_for
 from flask.typing import ResponseReturnValue
 
 from gateway.core.access import Permission
-from gateway.core.apps import base
+from gateway.core.apps import KEY_HEADER, WHO_HEADER, base
 from gateway.errors import NotFound
 from gateway.services import apps
 from gateway.store.apps import AppRow
@@ -29,7 +29,11 @@ def gate(slurm_id: int) -> ResponseReturnValue:
     if door is None:
         return "", 403
     host = f"[{door.address}]" if ":" in door.address else door.address
-    headers = {"X-Sluice-Address": f"{host}:{door.port}", "X-Sluice-Key": door.key}
+    headers = {
+        "X-Sluice-Address": f"{host}:{door.port}",
+        KEY_HEADER: door.key,
+        WHO_HEADER: f"{who.person_id}.{who.session_id}",
+    }
     return "", 204, headers
 
 

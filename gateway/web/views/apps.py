@@ -87,6 +87,8 @@ def state(submission_id: int) -> ResponseReturnValue:
     row, _ = apps.seen(submission_id, viewer=viewer(), read=deps().read)
     page = _view(row)
     answer = make_response(render_template("fragments/app_state.html", app=page))
+    if page.stage is appview.Stage.STARTING:
+        answer.headers["HX-Trigger"] = "soon"  # a second is long for somebody who waits for it
     shown = request.args.get("stage", "")
     if page.stage != shown and not (page.is_coming and shown in appview.COMING):
         opens = request.args.get("open") and page.url and row.person_id == viewer().person_id
@@ -152,10 +154,14 @@ def share(submission_id: int) -> ResponseReturnValue:
 @bp.post("/<int:submission_id>/unshare")
 @requires(Permission.SUBMIT_JOB)
 def unshare(submission_id: int) -> ResponseReturnValue:
-    have = deps()
-    login = request.form.get("login", "")
-    apps.unshare(submission_id, login, viewer=viewer(), begin=have.begin, read=have.read)
-    flash(gettext("Taken back: nothing more is let through for them."), "good")
+    if take_back(_mine(submission_id), request.form.get("login", "")):
+        flash(gettext("Taken back: nothing more is let through for them."), "good")
+    else:
+        words = gettext(
+            "Taken back, but its node did not answer: what they have open stays open until they"
+            " close it, or until you stop it."
+        )
+        flash(words, "bad")
     return redirect(url_for(".show", submission_id=submission_id), code=303)
 
 
@@ -168,6 +174,13 @@ def agree(submission_id: int) -> ResponseReturnValue:
     apps.agree(row.id, viewer=viewer(), begin=have.begin, read=have.read, now=have.clock())
     page = appview.build(row)
     return redirect(page.url or page.page, code=303)
+
+
+def take_back(row: AppRow, login: str) -> bool:
+    """The page's and the API's way. False: what the guest has open could not be closed."""
+    have = deps()
+    guest = apps.unshare(row.id, login, viewer=viewer(), begin=have.begin, read=have.read)
+    return guest is None or app_acts.send_away(row, guest)
 
 
 def lengthen(row: AppRow, minutes: int) -> None:

@@ -8,7 +8,7 @@ from flask_login import current_user, login_user, logout_user
 
 from gateway.core.access import Permission
 from gateway.errors import Refused
-from gateway.services import people, signin
+from gateway.services import app_acts, people, signin
 from gateway.services.passwords import SHORTEST
 from gateway.web.access import SignedIn, local_path, requires, viewer, viewer_or_none
 from gateway.web.deps import deps
@@ -47,6 +47,7 @@ def sign_in_post() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def sign_out() -> ResponseReturnValue:
     signin.sign_out(current_user.id, begin=deps().begin, now=deps().clock())
+    app_acts.end_of_session(viewer().person_id, viewer().session_id, read=deps().read)
     logout_user()
     session.clear()
     return redirect(url_for("auth.sign_in"), code=303)
@@ -77,6 +78,7 @@ def end_session(session_id: int) -> ResponseReturnValue:
     have = deps()
     if Confirmed().validate():
         signin.end_session(session_id, viewer=viewer(), begin=have.begin, now=have.clock())
+        app_acts.end_of_session(viewer().person_id, session_id, read=have.read)
         flash(gettext("The session has ended."), "good")
     return redirect(url_for("auth.sessions"), code=303)
 
@@ -130,6 +132,8 @@ def _change_password(form: PasswordForm) -> str | None:
         )
     except Refused as refusal:
         return error_sentence(refusal)
+    if form.elsewhere.data:  # one's own connections come again by themselves
+        app_acts.end_of_session(viewer().person_id, None, read=have.read)
     return None
 
 

@@ -22,7 +22,9 @@ HEAD_SECONDS = 10.0
 MOST_WAITING = 256  # connections that have not shown a key yet; the oldest makes room
 BACKLOG = 1024
 BREATH_SECONDS = 0.1
-OWN = ".sluice/"
+OWN, CUT = ".sluice/", ".sluice/cut"
+# The portal's nginx lets somebody in for 2 s more without another look.
+SHUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Door:
         self._own = own
         self._waiting: dict[asyncio.Task[None], None] = {}  # by age
         self._tasks: set[asyncio.Task[None]] = set()
+        self._inside: dict[asyncio.Task[None], bytes] = {}  # and for whom
+        self._shut: dict[bytes, float] = {}  # who was sent away, until when
 
     async def serve(self) -> None:
         """Accept for ever; ends its connections when cancelled."""
@@ -100,6 +104,7 @@ class Door:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._waiting.pop(task, None)
+        self._inside.pop(task, None)
 
     async def _connection(self, client: socket.socket) -> None:
         with client:
@@ -118,6 +123,7 @@ class Door:
                 current = asyncio.current_task()
                 if current:
                     self._waiting.pop(current, None)
+                    self._inside[current] = asked.who
                 answer = await self._pass(client, asked, rest)
             if answer is not None:
                 with suppress(OSError):
@@ -129,11 +135,32 @@ class Door:
         keys = asked.keys
         if len(keys) != 1 or not hmac.compare_digest(keys[0], self._key):
             return Answer(403, {"error": "forbidden"})
+        if self._is_shut(asked.who):
+            return Answer(403, {"error": "sent_away"})
         path = asked.target.partition(b"?")[0]
         if not path.startswith(self._base):
             return Answer(404, {"error": "not_found"})
         below = path[len(self._base) :].decode("ascii")
+        if below == CUT and asked.method == b"POST":
+            return self._cut(asked.target.partition(b"?who=")[2])
         return self._own(asked.method.decode(), below) if below.startswith(OWN) else None
+
+    def _cut(self, who: bytes) -> Answer:
+        """Close what a person, or one session of theirs, has open, and let it not come again at
+        once."""
+        if not who:
+            return Answer(400, {"error": "nobody"})
+        now = time.monotonic()
+        self._shut = {one: until for one, until in self._shut.items() if until > now}
+        self._shut[who] = now + SHUT_SECONDS
+        found = [task for task, held in self._inside.items() if _is_of(held, who)]
+        for task in found:
+            task.cancel()
+        return Answer(200, {"closed": len(found)})
+
+    def _is_shut(self, who: bytes) -> bool:
+        now = time.monotonic()
+        return any(until > now and _is_of(who, one) for one, until in self._shut.items())
 
     async def _pass(self, client: socket.socket, asked: Head, rest: bytes) -> Answer | None:
         try:
@@ -154,6 +181,11 @@ class Door:
 
     def _moved(self, size: int) -> None:  # noqa: ARG002 - as the pump calls it
         self.moved_at = time.time()
+
+
+def _is_of(who: bytes, cut: bytes) -> bool:
+    """`<person>` is every session of theirs, `<person>.<session>` that one."""
+    return who == cut or who.startswith(cut + b".")
 
 
 async def _read_head(client: socket.socket) -> tuple[Head, bytes]:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MOST_BYTES = 65_536
-KEY = b"x-sluice-key"
+KEY, WHO = b"x-sluice-key", b"x-sluice-who"
 _LINE = re.compile(rb"([A-Z]{1,20}) (/[\x21-\x7e]*) (HTTP/1\.[01])")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
 _HOP = (b"connection", b"keep-alive")
@@ -34,15 +34,20 @@ class Head:
         return [value for name, value in self.fields if name == KEY]
 
     @property
+    def who(self) -> bytes:
+        """For whom the portal sends it: `<person>.<session>`; empty for the portal itself."""
+        return b"".join(value for name, value in self.fields if name == WHO)
+
+    @property
     def is_upgrade(self) -> bool:
         said = b",".join(value for name, value in self.fields if name == b"connection").lower()
         return b"upgrade" in [word.strip() for word in said.split(b",")]
 
     def passed_on(self, target: bytes) -> bytes:
-        """Without the key. The program is to close after its answer, unless it is an upgrade:
-        a second request on the connection would be one that nobody looked at."""
+        """Without the key and the name. The program is to close after its answer, unless it is an
+        upgrade: a second request on the connection would be one that nobody looked at."""
         hop = () if self.is_upgrade else _HOP
-        kept = [pair for pair in self.fields if pair[0] != KEY and pair[0] not in hop]
+        kept = [pair for pair in self.fields if pair[0] not in (KEY, WHO, *hop)]
         if not self.is_upgrade:
             kept.append((b"connection", b"close"))
         lines = [b" ".join((self.method, target, self.version)), *map(b": ".join, kept)]
