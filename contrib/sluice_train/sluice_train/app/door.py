@@ -125,6 +125,8 @@ class Door:
                     self._waiting.pop(current, None)
                     self._inside[current] = asked.who
                 answer = await self._pass(client, asked, rest)
+                if current:
+                    self._inside.pop(current, None)
             if answer is not None:
                 with suppress(OSError):
                     await asyncio.get_running_loop().sock_sendall(client, answer.encoded())
