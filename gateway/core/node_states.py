@@ -11,6 +11,7 @@ _OUT_OF_SERVICE = frozenset(
 )
 # Those that a reservation alone keeps out of service: it ends by itself.
 _RESERVED = frozenset({"MAINT", "MAINTENANCE", "RESERVED"})
+_LOST = frozenset({"DOWN", "NOT_RESPONDING", "NO_RESPOND"})
 
 
 def in_service(state: str) -> bool:
@@ -21,6 +22,11 @@ def in_service(state: str) -> bool:
 def is_broken(state: str) -> bool:
     """Out of service for another reason than a reservation."""
     return bool(_words(state) & (_OUT_OF_SERVICE - _RESERVED))
+
+
+def is_lost(state: str) -> bool:
+    """Whether Slurm hears nothing of it, or has given it up with what ran there."""
+    return bool(_words(state) & _LOST)
 
 
 def _words(state: str) -> set[str]:

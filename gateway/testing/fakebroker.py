@@ -134,7 +134,7 @@ class FakeBroker(FakeVolumes):
         self._ask("nodes")
         jobs = list(self.jobs.values())
         return tuple(
-            _node(partition, name, jobs)
+            _node(partition, name, jobs, self.node_states.get(name))
             for partition in self.site.partitions
             for name in partition.node_names()
         )
@@ -244,12 +244,12 @@ class FakeBroker(FakeVolumes):
         return self.now if fakejobs.is_in_queue(job, self.now) else job.end or self.now
 
 
-def _node(partition: FakePartition, name: str, jobs: list[FakeJob]) -> m.Node:
+def _node(partition: FakePartition, name: str, jobs: list[FakeJob], state: str | None) -> m.Node:
     gpus, cpus = fakejobs.used_gpus(name, jobs), fakejobs.used_cpus(name, jobs)
     full = cpus >= partition.cpus_per_node
     return m.Node(
         name=name,
-        state="ALLOCATED" if full else "MIXED" if cpus else "IDLE",
+        state=state or ("ALLOCATED" if full else "MIXED" if cpus else "IDLE"),
         reason=None,
         partitions=(partition.name,),
         cpus=partition.cpus_per_node,

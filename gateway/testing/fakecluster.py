@@ -38,6 +38,7 @@ class FakeCluster:
         self.facts = FACTS
         self.policy = PolicyState(self.site)
         self.unreachable = False
+        self.node_states: dict[str, str] = {}  # other than their jobs make of them
         self.run_seconds = run_seconds
         self.script_output: Callable[[FakeJob], str] = _greeting
         self._faults: list[Exception | str] = []

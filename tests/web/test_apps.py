@@ -125,6 +125,42 @@ def test_a_warning_is_shown_with_a_button_and_a_failed_start_with_its_last_lines
     assert answer.status_code == 303
 
 
+def test_the_job_of_one_leads_to_it_for_its_owner_alone(site: Any, proxied: dict[str, str]) -> None:
+    app = open_app(site, port=4000)
+    owner, place = site.signed_in(), f"/apps-away/{app.slurm_id}"
+    job_page = f"/jobs/{row_of(site, app.submission_id).job_id}"
+    for path in ("/jobs", job_page):
+        assert f'href="{place}"' in owner.get(path).text, path
+    assert owner.get(place, headers=proxied).headers["Location"] == f"/apps/{app.slurm_id}/"
+    own_page = f"/notebooks/{app.submission_id}"
+    assert owner.get(place).headers["Location"] == own_page  # without nginx nothing opens
+    leader = site.signed_in("nlp-lead")
+    assert leader.get(job_page).status_code == 200
+    assert place not in leader.get(job_page).text + leader.get("/jobs?who=group").text
+    owner.post(f"{own_page}/stop")
+    site.look()
+    assert place not in owner.get(job_page).text + owner.get("/jobs").text
+
+
+def test_a_node_that_died_is_said_in_words(site: Any, proxied: dict[str, str]) -> None:
+    app = open_app(site, port=4000)
+    owner, place = site.signed_in(), f"/notebooks/{app.submission_id}"
+    assert "not answer Slurm" not in owner.get(place, headers=proxied).text
+    (node,) = site.broker.jobs[app.slurm_id].nodes
+    site.broker.node_states[node] = "DOWN*+NOT_RESPONDING"
+    site.look()
+    page = owner.get(f"{place}/state", headers=proxied).text
+    assert f"Its node {node} does not answer Slurm" in page
+    site.broker.finish(app.slurm_id, "NODE_FAIL")
+    site.look()
+    page = owner.get(f"{place}?stay=1", headers=proxied).text
+    assert "Lost: a node failed under it" in page
+    assert f'href="/apps/{app.slurm_id}/"' not in page
+    gone = owner.get(f"/apps-down/{app.slurm_id}", headers=proxied)
+    assert gone.status_code == 503
+    assert "job has ended" in gone.text
+
+
 def test_it_is_stopped_and_then_it_is_a_job_that_has_ended(site: Any) -> None:
     app = open_app(site, port=4000)
     browser, place = site.signed_in(), f"/notebooks/{app.submission_id}"

@@ -43,7 +43,8 @@ def away(slurm_id: int) -> ResponseReturnValue:
     """Who was not let through: to sign in, to the application's page, or nowhere (404)."""
     row = _row(slurm_id)
     have, fresh = deps(), _look(row)
-    if apps.gate(slurm_id, viewer=viewer(), read=have.read, cluster=have.settings.cluster_name):
+    cluster = have.settings.cluster_name
+    if is_passed() and apps.gate(slurm_id, viewer=viewer(), read=have.read, cluster=cluster):
         return redirect(base(slurm_id))
     return redirect(url_for("apps.show", submission_id=fresh.id))
 

@@ -243,7 +243,7 @@ def _view(row: AppRow) -> appview.AppView:
         text = (told.text if told else "") or (
             apps.last_lines(fresh, broker=have.broker) if failed else ""
         )
-    return appview.build(fresh, state=told, text=text)
+    return appview.build(fresh, state=told, text=text, trouble=appview.trouble(fresh))
 
 
 def _own(page: appview.AppView) -> dict[str, Any]:

@@ -7,10 +7,14 @@ from enum import StrEnum
 
 from flask import url_for
 
+from gateway.core.access import Viewer
 from gateway.core.apps import AppState, Phase, Why, base
+from gateway.core.node_states import is_lost
 from gateway.core.states import parse_state
 from gateway.services import apps
+from gateway.store import snapshot
 from gateway.store.apps import AppRow
+from gateway.store.queries.jobs import JobRow
 from gateway.web.deps import deps
 from gateway.web.frontdoor import is_passed
 from gateway.web.i18n import language
@@ -94,13 +98,16 @@ class AppView:
     text: str
     page: str
     job_page: str
+    trouble: str = ""  # what its node has, as Slurm says
 
     @property
     def is_coming(self) -> bool:
         return self.stage in COMING
 
 
-def build(row: AppRow, *, state: AppState | None = None, text: str = "") -> AppView:
+def build(
+    row: AppRow, *, state: AppState | None = None, text: str = "", trouble: str = ""
+) -> AppView:
     now, stage = deps().clock(), stage_of(row, state)
     ends_at = _ends_at(row, state)
     left = max(timedelta(0), ends_at - now) if ends_at and row.active else None
@@ -121,6 +128,22 @@ def build(row: AppRow, *, state: AppState | None = None, text: str = "") -> AppV
         text=text,
         page=url_for("apps.show", submission_id=row.id),
         job_page=url_for("jobs.show", job_id=row.job_id) if row.job_id else "",
+        trouble=trouble,
+    )
+
+
+def trouble(row: AppRow) -> str:
+    """In words that its node does not answer Slurm; empty while it does."""
+    if not row.active or row.nodes is None:
+        return ""
+    with deps().read() as session:
+        states = {one.name: one.state for one in snapshot.nodes(session)}
+    if not is_lost(states.get(row.nodes, "")):
+        return ""
+    return gettext(
+        "Its node %(name)s does not answer Slurm. Unless it comes back soon Slurm ends the job;"
+        " files that were saved stay.",
+        name=row.nodes,
     )
 
 
@@ -135,6 +158,17 @@ def read(row: AppRow) -> tuple[AppRow, AppState | None]:
         return row, None
     fresh = apps.look(row, begin=have.begin, read=have.read, broker=have.broker)
     return fresh, apps.state(fresh, broker=have.broker)
+
+
+def opens(job: JobRow, viewer: Viewer) -> str:
+    """Where one's own job that is an application and not over is opened, or looked at until it can
+    be; empty for any other job."""
+    if not job.active or job.template is None or job.user != viewer.unix_user:
+        return ""
+    found = deps().catalogue.get(job.template)
+    if found is None or found.manifest.app is None:
+        return ""
+    return url_for("appgate.away", slurm_id=job.slurm_id)
 
 
 def stage_of(row: AppRow, state: AppState | None) -> Stage:

@@ -21,7 +21,7 @@ from gateway.web.i18n import zone
 from gateway.web.show import duration, limit_words, reason_text, state_text
 from gateway.web.texts import gettext, ngettext
 from gateway.web.timeline import Share, shares
-from gateway.web.views import costview, statewords
+from gateway.web.views import appview, costview, statewords
 
 PAGE = 50
 _FILTERS = ("state", "group", "partition", "name", "id", "user", "since", "until")
@@ -68,6 +68,7 @@ class Row:
     bar: list[Share]
     why: str
     cost: Markup | str
+    opens: str = ""  # where an application is opened
 
 
 def asked(args: Mapping[str, str], viewer: Viewer) -> Asked:
@@ -100,7 +101,9 @@ def rows(
 def row(job: JobRow, viewer: Viewer, now: datetime, cost: JobCost | None) -> Row:
     time, bar = _time(job, now)
     own = job.user == viewer.unix_user
-    return Row(job, number(job), own, time, bar, why(job), costview.cell(cost))
+    return Row(
+        job, number(job), own, time, bar, why(job), costview.cell(cost), appview.opens(job, viewer)
+    )
 
 
 def number(job: JobRow) -> str:

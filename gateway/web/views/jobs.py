@@ -29,6 +29,7 @@ from gateway.web.formbase import Posted
 from gateway.web.messages import error_sentence
 from gateway.web.views import (
     acting,
+    appview,
     arrayview,
     jobcauses,
     jobdatasets,
@@ -72,6 +73,7 @@ def show(job_id: int) -> ResponseReturnValue:
         job=page.job,
         detail=page.detail,
         chunk=first,
+        opens=appview.opens(page.job, viewer()),
         train=trainview.build(page),
         results=resultview.build(page, request.args),
         tasks=arrayview.build(page),
