@@ -66,9 +66,8 @@ def sign_in(portal: Portal, chromium: Browser) -> Iterator[SignIn]:
     contexts = []
 
     def enter(login: str, **options: object) -> Page:
-        context = chromium.new_context(
-            base_url=portal.address, viewport={"width": 1440, "height": 900}, **options
-        )
+        options = {"viewport": {"width": 1440, "height": 900}, **options}
+        context = chromium.new_context(base_url=portal.address, **options)
         context.set_default_timeout(15_000)
         contexts.append(context)
         page = context.new_page()
