@@ -13,7 +13,8 @@ LONGEST_NAME = 100
 LONGEST_TEXT = 2000
 _DRIVER = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){0,3}")
 _CAPABILITY = re.compile(r"[1-9][0-9]?\.[0-9]")
-_KEYS = frozenset({"version", "found", "driver", "capability", "steps", "seconds"})
+_BASE = re.compile(r"(?:[0-9a-f]{64})?")
+_KEYS = frozenset({"version", "found", "driver", "capability", "base", "steps", "seconds"})
 
 
 class BadCheck(ValueError):
@@ -32,11 +33,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found and tried; `driver` and `capability` are empty without a card."""
+    """What was found and tried; `driver` and `capability` are empty without a card, `base`, the
+    fingerprint that snapshots hold, where nobody can install above it."""
 
     found: Facts
     driver: str
     capability: str
+    base: str
     steps: tuple[Step, ...]
     seconds: float
 
@@ -59,10 +62,14 @@ def read_check(result: Mapping[str, object]) -> Checked:
         capability and not _CAPABILITY.fullmatch(capability)
     ):
         raise BadCheck("driver, capability")
+    base = _text(result["base"], 64)
+    if not _BASE.fullmatch(base):
+        raise BadCheck("base")
     return Checked(
         read_facts(found),
         driver,
         capability,
+        base,
         tuple(_step(step) for step in steps),
         _seconds(result["seconds"]),
     )

@@ -15,7 +15,7 @@ from gateway.core.env_facts import NO_FACTS, dump_facts
 from gateway.core.environments import Environment
 from gateway.core.offer import GpuKind, Offer, PartitionChoice
 from gateway.errors import BrokerRefused, Refused
-from gateway.services import site_jobs
+from gateway.services import site_jobs, snapshots
 from gateway.services.environment_publish import (
     Entry,
     entries,
@@ -157,12 +157,15 @@ def finish(session: "Session", job: SiteJobRow, outcome: Outcome, now: datetime)
         told = None if outcome.code is not None else read_check(outcome.result)
     except BadCheck as bad:
         raise BadResult(str(bad)) from bad
-    found = told or Checked(NO_FACTS, "", "", (), 0.0)
+    found = told or Checked(NO_FACTS, "", "", "", (), 0.0)
     failed = None if found.ok else "check_failed"
+    environment = str(job.facts["environment"])
+    if found.base:
+        snapshots.note_base(session, environment, found.base, now=now)
     store.add_check(
         session,
         CheckRow(
-            environment=str(job.facts["environment"]),
+            environment=environment,
             gpu_type=str(job.facts["gpu_type"]),
             site_job_id=job.id,
             at=now,

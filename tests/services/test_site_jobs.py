@@ -12,7 +12,7 @@ from gateway.core.access import Role
 from gateway.core.environments import NONE, Environment, EnvironmentKind
 from gateway.core.manifest import Text
 from gateway.errors import Refused
-from gateway.services import environment_checks, site_jobs, submit
+from gateway.services import environment_checks, site_jobs, snapshots, submit
 from gateway.services.environment_publish import Entry
 from gateway.services.site_kinds import KINDS
 from gateway.services.templates import Catalogue
@@ -21,6 +21,7 @@ from gateway.store import site_jobs as rows
 from gateway.store.environment_models import EnvironmentCheck, SiteJob
 from gateway.store.uow import Begin
 from gateway.testing.portal import CLUSTER, Portal, portal
+from gateway.testing.snapshot_samples import BASE, fields, keep
 from gateway.web.messages import TEXTS
 
 TORCH = Environment("torch", Text("Torch", "Torch"), EnvironmentKind.VENV, path="/opt/envs/torch")
@@ -29,6 +30,7 @@ RESULT: dict[str, Any] = {
     "found": {"versions": {"torch": "2.13.0"}, "archs": {}, "kit": []},
     "driver": "550.54",
     "capability": "8.0",
+    "base": "",
     "steps": [{"name": "import torch", "ok": True, "seconds": 1.5, "text": ""}],
     "seconds": 2.5,
 }
@@ -89,6 +91,24 @@ def test_a_check_is_sent_collected_and_in_the_matrix_once(site: Portal) -> None:
     assert check.found["versions"] == {"torch": "2.13.0"}
 
 
+def test_a_check_tells_what_snapshots_lie_above_and_a_later_one_that_it_has_changed(
+    site: Portal,
+) -> None:
+    document = fields("nlp-1", base=BASE | {"name": "torch"})
+    keep(site.broker.files, "nlp-1", [document])
+    where: dict[str, Any] = {"begin": site.begin, "broker": site.broker, "area": ""}
+    snapshots.refresh(site.viewer, now=site.now, **where)
+    for key, base in (("key-1", "b" * 64), ("key-2", "d" * 64)):
+        with site.begin() as session:
+            assert snapshots.affected(session) == []
+        start(site, key)
+        end(site, "COMPLETED", json.dumps(RESULT | {"base": base}))
+        collect(site)
+    with site.begin() as session:
+        [one] = snapshots.affected(session)
+    assert (one.name, one.snapshots, one.people) == ("torch", 1, 1)
+
+
 def test_the_same_form_twice_is_one_job_and_a_second_form_waits(site: Portal) -> None:
     assert start(site) == start(site)
     assert len(site.broker.jobs) == 1
@@ -127,6 +147,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
         json.dumps(RESULT | {"steps": [{"name": "x"}]}),
         json.dumps(RESULT | {"steps": RESULT["steps"] * 100}),
         json.dumps(RESULT | {"driver": "550\nrm"}),
+        json.dumps(RESULT | {"base": "b" * 63}),
         json.dumps(RESULT | {"found": {"versions": {"torch; rm": "1"}}}),
         json.dumps(RESULT).replace("2.5", "NaN"),
         json.dumps(RESULT).replace("2.5", "9" * 5000),

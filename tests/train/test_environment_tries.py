@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.core.env_check import read_check
+from tests.train.env_places import Place, make_base
 
 KIT = Path(__file__).resolve().parents[2] / "contrib" / "sluice_train"
 TORCH = """
@@ -97,3 +98,12 @@ def test_a_build_for_cards_that_sees_none_of_the_jobs_fails(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["../x", "os;id", "-m"])
 def test_what_is_no_name_is_not_imported(tmp_path: Path, name: str) -> None:
     assert check(tmp_path, {"deepspeed.py": ""}, name)["steps"][0]["name"] == "import deepspeed"
+
+
+def test_a_base_is_told_as_snapshots_above_it_hold_it(tmp_path: Path) -> None:
+    assert check(tmp_path, {"deepspeed.py": ""})["base"] == ""
+    place = Place(tmp_path, make_base(tmp_path / "base"))
+    state = place.enter().parent / "state.json"
+    held = json.loads(state.read_text())["base"]["fingerprint"]
+    found = check(tmp_path, {"deepspeed.py": ""}, VIRTUAL_ENV=str(tmp_path / "base"))
+    assert found["base"] == held

@@ -26,6 +26,7 @@ RESULT: dict[str, Any] = {
     "found": {"versions": {"torch": "2.3.0", "deepspeed": "0.19"}, "archs": {}, "kit": []},
     "driver": "470.10",
     "capability": "8.0",
+    "base": "",
     "steps": [
         {"name": "import torch", "ok": True, "seconds": 1.5, "text": ""},
         {"name": "cards", "ok": False, "seconds": 1, "text": "exit code 1: <b>no kernel</b>"},

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from sluice_train.check.tries import MARK
+from sluice_train.env import base
+from sluice_train.env.errors import Unusable
 
 VERSION = 1
 # Tried where they are there, whether or not anybody named them.
@@ -160,6 +162,14 @@ def _driver() -> tuple[str, str]:
     return (found[1], found[2]) if found else ("", "")
 
 
+def _base() -> str:
+    """The fingerprint that a snapshot above this environment holds; empty where none can be."""
+    try:
+        return base.of_environment("", os.environ).fingerprint()
+    except Unusable:
+        return ""
+
+
 def _whole(report: Report, driver: str, capability: str, seconds: float) -> dict[str, Any]:
     kit = [name for name in PROGRAMS if shutil.which(name) is not None]
     return {
@@ -167,6 +177,7 @@ def _whole(report: Report, driver: str, capability: str, seconds: float) -> dict
         "found": {"versions": report.versions, "archs": report.archs, "kit": kit},
         "driver": driver,
         "capability": capability,
+        "base": _base(),
         "steps": report.steps,
         "seconds": round(seconds, 2),
     }
