@@ -65,6 +65,12 @@ def refresh(
     return found.look
 
 
+def is_known(viewer: Viewer, digest: str, *, read: Begin) -> bool:
+    """Whether one of this person's own has been read from their store."""
+    with read() as session:
+        return digest in store.digests(session, viewer.person_id)
+
+
 class _Reading:
     """One person's store in one look."""
 

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.cli.nginx_conf import Front
 from gateway.testing.apps_site import open_app, row_of, write_ready, write_state
+from gateway.testing.snapshot_samples import fields, keep
 from gateway.web.frontdoor import HEADER, word
 
 FORM = {"app": "notebook", "form_key": "k1", "group": "nlp", "kind": "a100|a100", "cards": "1",
@@ -123,6 +124,18 @@ def test_a_warning_is_shown_with_a_button_and_a_failed_start_with_its_last_lines
     # Nobody listens at its port: that is said, and nothing breaks.
     answer = browser.post(f"{place}/keep")
     assert answer.status_code == 303
+
+
+def test_what_was_saved_in_it_is_read_and_its_page_is_one_click_away(site: Any) -> None:
+    app = open_app(site, port=4000)
+    [digest] = keep(site.broker.files, "nlp-1", [fields("nlp-1")])
+    browser, place = site.signed_in(), f"/notebooks/{app.submission_id}"
+    write_state(site, app.slurm_id, phase="ready", saved="e" * 64)
+    assert "Look at it" not in browser.get(place).text
+    site.broker.advance(10)
+    write_state(site, app.slurm_id, phase="ready", saved=digest)
+    assert f'href="/library/snapshots/{digest[:12]}"' in browser.get(f"{place}/state").text
+    assert browser.get(f"/library/snapshots/{digest[:12]}").status_code == 200
 
 
 def test_the_job_of_one_leads_to_it_for_its_owner_alone(site: Any, proxied: dict[str, str]) -> None:

@@ -21,7 +21,7 @@ from gateway.web.formbase import Posted, at_most, needed
 from gateway.web.frontdoor import is_passed
 from gateway.web.messages import error_sentence
 from gateway.web.texts import gettext
-from gateway.web.views import appform, appview, earlier
+from gateway.web.views import appform, appview, earlier, snapshots
 
 bp = Blueprint("apps", __name__, url_prefix="/notebooks")
 MORE_MINUTES = (60, 120, 240, 480)
@@ -237,13 +237,15 @@ def _listed(row: AppRow) -> appview.AppView:
 def _view(row: AppRow) -> appview.AppView:
     have = deps()
     fresh, told = appview.read(row)
-    text = ""
+    text = saved_page = ""
     if fresh.person_id == viewer().person_id:
         failed = appview.stage_of(fresh, told) is appview.Stage.FAILED
         text = (told.text if told else "") or (
             apps.last_lines(fresh, broker=have.broker) if failed else ""
         )
-    return appview.build(fresh, state=told, text=text, trouble=appview.trouble(fresh))
+        saved_page = snapshots.page_of(told.saved) if told and told.saved else ""
+    trouble = appview.trouble(fresh)
+    return appview.build(fresh, state=told, text=text, trouble=trouble, saved_page=saved_page)
 
 
 def _own(page: appview.AppView) -> dict[str, Any]:

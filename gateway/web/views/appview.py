@@ -80,7 +80,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class AppView:
     """`url` opens it; empty while it cannot be opened. `warning` says for what and when it will be
-    stopped. `text` are the last lines of a program that failed, the owner's alone."""
+    stopped. `text` are the last lines of a program that failed, `saved_page` is that of the newest
+    snapshot: the owner's alone."""
 
     row: AppRow
     title: str
@@ -99,6 +100,7 @@ class AppView:
     page: str
     job_page: str
     trouble: str = ""  # what its node has, as Slurm says
+    saved_page: str = ""
 
     @property
     def is_coming(self) -> bool:
@@ -106,7 +108,12 @@ class AppView:
 
 
 def build(
-    row: AppRow, *, state: AppState | None = None, text: str = "", trouble: str = ""
+    row: AppRow,
+    *,
+    state: AppState | None = None,
+    text: str = "",
+    trouble: str = "",
+    saved_page: str = "",
 ) -> AppView:
     now, stage = deps().clock(), stage_of(row, state)
     ends_at = _ends_at(row, state)
@@ -129,6 +136,7 @@ def build(
         page=url_for("apps.show", submission_id=row.id),
         job_page=url_for("jobs.show", job_id=row.job_id) if row.job_id else "",
         trouble=trouble,
+        saved_page=saved_page,
     )
 
 

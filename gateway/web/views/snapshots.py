@@ -154,6 +154,17 @@ def refresh(*, force: bool = False) -> snapshots.Look:
     )
 
 
+def page_of(digest: str) -> str:
+    """The page of one that the viewer has just saved; the store is read for it. Empty: not there
+    yet."""
+    who, read = viewer(), deps().read
+    if not snapshots.is_known(who, digest, read=read):
+        refresh()
+        if not snapshots.is_known(who, digest, read=read):
+            return ""
+    return url_for("snapshots.show", name=digest[:12])
+
+
 def _done(name: str, form: Posted, act: Callable[[], None], text: str) -> ResponseReturnValue:
     if not form.validate_on_submit():
         raise Refused("bad_snapshot_name", longest=LONGEST_NAME)
