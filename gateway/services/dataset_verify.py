@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 TEMPLATE = "verify-dataset"
 KIND, MANIFEST_KIND = "dataset", "dataset_manifest"
 _A_TURN = 2
-_AGAIN = timedelta(days=1)  # after one that could not be sent
+_AGAIN = timedelta(days=1)  # after one that could not be sent, or failed
 _SLOW_MBPS = 50  # assumed where nobody has measured
 _LEAST_MINUTES, _MOST_MINUTES = 10, 2 * 24 * 60
 
@@ -82,7 +82,7 @@ def make_manifest(
 def start_due(*, desk: Desk, every: timedelta, now: datetime) -> int:
     """Send what is due as the service person, a few a turn; how many were sent."""
     with desk.read() as session:
-        due = work.due_for_check(session, before=now - every, limit=50)
+        due = work.due_for_check(session, before=now - every, limit=500)
         named = {one.id: store.get(session, one.dataset_id) for one in due}
         newest = rows.newest(session, KIND)
     sent = 0
@@ -114,7 +114,9 @@ def finish(session: "Session", job: SiteJobRow, outcome: Outcome, now: datetime)
         health, facts, mbps = report.health, dict(outcome.result), report.mbps
     check = {"version_id": version.id, "site_job": job.id, "at": now}
     work.add_check(session, check | {"health": health, "facts": facts})
-    values: dict[str, Any] = {"checked_at": now} | ({"read_mbps": mbps} if mbps else {})
+    values: dict[str, Any] = {"read_mbps": mbps} if mbps else {}
+    if health != "failed":
+        values["checked_at"] = now  # else nobody has looked, and it stays due
     if health != "failed" or version.health != "damaged":
         values["health"] = health
     store.change_version(session, version.id, **values)
