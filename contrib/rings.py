@@ -43,11 +43,13 @@ MONEY = tuple(
     f"tests/services/test_{name}.py"
     for name in (
         "array_jobs",
+        "dataset_money",
         "holds",
         "ledger_properties",
         "money_faults",
         "settle",
         "smoke_jobs",
+        "volumes",
     )
 )
 

@@ -33,8 +33,7 @@ if mood == "refuses" and ("limit" in " ".join(argv) or "setquota" in argv):
 elif argv[0] == "-x":
     words = argv[2].split()
     if words[0] == "report":
-        out = "" if mood == "off" else "#0                   8          0          0     00 [--------]\\n"
-        for number in () if mood == "off" else sorted(set(used) | set(hard), key=int):
+        for number in sorted({{"0", *used, *hard}}, key=int):
             row = used.get(number, 0), 0, hard.get(number, 0)
             out += "#%s        %10d %10d %10d     00 [--------]\\n" % (number, *row)
     elif mood != "lies":
