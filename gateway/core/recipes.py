@@ -103,17 +103,22 @@ class DatasetUsed:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The working folder's git commit as the job began. `clean` None: it could not be told whether
-    files differed from it. `remote` never holds a name or password."""
+    """The working folder's git commit as the job began, or files of it (core.recipe_code) as they
+    were when it was published, or both. `clean` None: it could not be told whether files differed
+    from the commit. `remote` never holds a name or password."""
 
-    commit: str
+    commit: str = ""
     clean: bool | None = None
     remote: str = ""
     folder: str = ""
+    captured: str = ""
 
     def __post_init__(self) -> None:
-        if not _COMMIT.fullmatch(self.commit):
+        if self.commit and not _COMMIT.fullmatch(self.commit):
             raise ValueError("no git commit")
+        if not self.commit and not self.captured:
+            raise ValueError("neither a commit nor files")
+        _digest(self.captured)
         _line(self.remote, 500)
         _line(self.folder, 4096)
 

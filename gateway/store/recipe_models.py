@@ -58,6 +58,16 @@ class Recipe(Base):
     retracted_at: Mapped[datetime | None]
 
 
+class RecipeCode(Base):
+    """Files that were captured with recipes: core.recipe_code's text, named by its SHA-256."""
+
+    __tablename__ = "recipe_code"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    files: Mapped[str] = mapped_column(Text)
+    at: Mapped[datetime]
+
+
 class RecipeLabel(Base):
     """What filters ask for: a tag, a dataset's name, or the model in small letters."""
 
