@@ -20,6 +20,7 @@ from gateway.wire.policy import SetGroupPolicy, SetQos, SetShares
 from gateway.wire.verbs import (
     CHECK_FOLDER,
     LIST_FOLDER,
+    MAKE_FOLDER,
     MAKE_VOLUME,
     READ_FILE,
     SET_VOLUME_LIMIT,
@@ -40,6 +41,7 @@ _WITHOUT_SLURM = frozenset(
         SET_VOLUME_LIMIT.name,
         READ_FILE.name,
         CHECK_FOLDER.name,
+        MAKE_FOLDER.name,
         LIST_FOLDER.name,
     }
 )

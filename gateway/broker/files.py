@@ -1,4 +1,4 @@
-"""Reading files and looking at folders as the person who asks.
+"""Reading files, looking at folders and making one, as the person who asks.
 
 The path is the person's text. It is opened first and judged afterwards, by the real path of the
 open file, so that exchanging a link in between wins nothing. O_PATH opens neither a device nor
@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from gateway.broker.accounts import Account
+from gateway.broker.lay import lay
 from gateway.broker.person import as_person, borrowed
 from gateway.errors import BrokerRefused, BrokerSilent
 from gateway.wire import messages as m
 from gateway.wire.codec import parse
+from gateway.wire.folders import MadeFolder, MakeFolder
 
 MAX_CHUNK_BYTES = 1 << 20
 _LONGEST_UTF8 = 4
@@ -84,6 +86,10 @@ class Files:
         most = max(1, min(request.most, m.MOST_ENTRIES))
         raw = self._as(account, lambda: self._list(request.path, most))
         return parse(m.FolderList, raw)
+
+    def make(self, account: Account, request: MakeFolder) -> MadeFolder:
+        """As `lay` says; BrokerSilent where it took too long: it may be there."""
+        return lay(account, request, self._inside, timeout_seconds=self._timeout_seconds)
 
     def _as(self, account: Account, work: Any) -> Any:
         try:

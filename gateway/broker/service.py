@@ -78,6 +78,7 @@ class Service:
             "read-file": lambda asked: self.files.read(self.accounts(asked.user), asked),
             "check-folder": lambda asked: self.files.folder(self.accounts(asked.user), asked.path),
             "list-folder": lambda asked: self.files.list(self.accounts(asked.user), asked),
+            "make-folder": lambda asked: self.files.make(self.accounts(asked.user), asked),
             "group-limits": lambda _: self.limits.read(),
             "set-group-limits": self.set_group_limits,
             "hold-admin": self.hold_admin,

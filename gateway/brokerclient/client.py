@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from gateway.wire import policy as p
 from gateway.wire import verbs as v
 from gateway.wire import volumes as vol
 from gateway.wire.codec import dump, parse
+from gateway.wire.folders import MakeFolder
 from gateway.wire.guard import inside_transaction
 
 Req = TypeVar("Req")
@@ -91,6 +93,9 @@ class SocketBroker:
 
     def list_folder(self, path: str, *, user: str, most: int = m.MOST_ENTRIES) -> m.FolderList:
         return self._call(v.LIST_FOLDER, m.ListFolderRequest(user, path, most))
+
+    def make_folder(self, path: str, files: Mapping[str, str], *, user: str) -> str:
+        return self._call(v.MAKE_FOLDER, MakeFolder(user, path, dict(files))).path
 
     def group_limits(self) -> tuple[m.GroupLimits, ...]:
         return self._call(v.GROUP_LIMITS, m.Nothing()).limits

@@ -1,5 +1,6 @@
 """What callers may ask of the broker. The socket client and FakeBroker both keep it."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -60,6 +61,11 @@ class Broker(Protocol):
     def list_folder(self, path: str, *, user: str, most: int = m.MOST_ENTRIES) -> m.FolderList:
         """What stands in a folder, links not followed; refused as `read_file`, and with
         folder_not_a_folder."""
+        ...
+
+    def make_folder(self, path: str, files: Mapping[str, str], *, user: str) -> str:
+        """A new folder with these files, whole or not at all; its real path. Refused as
+        `broker.lay` says; BrokerSilent: it may be there."""
         ...
 
     def group_limits(self) -> tuple[m.GroupLimits, ...]: ...

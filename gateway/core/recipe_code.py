@@ -12,9 +12,10 @@ from gateway.core.recipes import canonical
 MOST_FILES, LARGEST_FILE, LARGEST = 100, 2**17, 2**19  # bytes
 LONGEST_PATH, DEEPEST = 400, 8
 # What others need to run it again. Data, models and results have places of their own.
-_SUFFIXES = frozenset(
-    "py pyi pyx ipynb sh bash sbatch slurm r jl lua c h cc cpp cxx hpp cu cuh rs go js ts java "
-    "toml yaml yml json jsonc jsonl ini cfg conf txt md rst csv tsv j2 jinja cmake mk def".split()
+_ENDS = re.compile(
+    r"\.(?:py|pyi|pyx|ipynb|sh|bash|sbatch|slurm|r|jl|lua|c|h|cc|cpp|cxx|hpp|cu|cuh|rs|go|js|ts|java"
+    r"|toml|yaml|yml|json|jsonc|jsonl|ini|cfg|conf|txt|md|rst|csv|tsv|j2|jinja|cmake|mk|def)",
+    re.IGNORECASE,
 )
 _NAMES = frozenset({"Makefile", "Dockerfile", "Containerfile", "Snakefile", "LICENSE", "README"})
 _SECRET = re.compile(
@@ -29,7 +30,7 @@ def is_code(name: str) -> bool:
     secret."""
     if name.startswith(".") or _SECRET.search(name):
         return False
-    return name in _NAMES or name.rpartition(".")[2].lower() in _SUFFIXES
+    return name in _NAMES or _ENDS.fullmatch(name, max(0, name.rfind("."))) is not None
 
 
 def is_private(text: str) -> bool:

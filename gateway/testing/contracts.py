@@ -6,6 +6,7 @@ A subclass gives the fixture `site` (a `ContractSite`).
 import re
 from datetime import timedelta
 
+from gateway.testing.contract_folders import MakeFolderContract
 from gateway.testing.contract_gate import GateContract
 from gateway.testing.contract_jobs import (
     AccountingContract,
@@ -203,6 +204,7 @@ class BrokerContract(
     ActContract,
     FileContract,
     FolderContract,
+    MakeFolderContract,
     AccountingContract,
     SiteContract,
     GateContract,

@@ -1,5 +1,6 @@
 """FakeBroker: the port's promises in memory, with a clock of its own and faults on demand."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -178,6 +179,11 @@ class FakeBroker(FakeVolumes):
         self._ask("list-folder")
         self._person(user)
         return self.files.list(user, m.ListFolderRequest(user, path, most), now=self.now)
+
+    def make_folder(self, path: str, files: Mapping[str, str], *, user: str) -> str:
+        self._ask("make-folder")
+        self._person(user)
+        return self.files.make(user, path, files)
 
     def _submit(self, request: m.SubmitRequest) -> m.AcceptedJob:
         person = self._person(request.user)

@@ -1,10 +1,12 @@
 """Files of FakeBroker: a dictionary, with owners, links and FIFOs."""
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from gateway.broker.files import MAX_CHUNK_BYTES, chunk
+from gateway.core import recipe_code
 from gateway.errors import BrokerRefused
 from gateway.wire import messages as m
 
@@ -86,6 +88,32 @@ class FakeFiles:
         most = max(1, min(request.most, m.MOST_ENTRIES))
         found = [entries[name] for name in sorted(entries)]
         return m.FolderList(real, tuple(found[:most]), cut=len(found) > most)
+
+    def make(self, user: str, path: str, files: Mapping[str, str]) -> str:
+        try:
+            recipe_code.require(files)
+        except ValueError as error:
+            raise BrokerRefused(str(error), code="folder_bad_files") from error
+        if path.startswith("~/"):
+            path = f"/home/{user}{path[1:]}"
+        if not path.startswith("/") or posixpath.basename(path) in {"", ".", ".."}:
+            raise BrokerRefused(path, code="folder_missing")
+        if not self._inside(path):
+            raise BrokerRefused(path, code="folder_outside")
+        if path in self.folders | self.contents.keys() | self.links.keys():
+            raise BrokerRefused(path, code="folder_exists")
+        above = posixpath.dirname(path)
+        while above not in self.folders and above not in self.areas:
+            if above in self.contents:
+                raise BrokerRefused(path, code="folder_not_a_folder")
+            above = posixpath.dirname(above)
+        if self.owners.get(above) != user:
+            raise BrokerRefused(path, code="folder_not_permitted")
+        for folder in (posixpath.dirname(path), path):
+            self.add_folder(folder, user)
+        for name, text in files.items():
+            self.write(f"{path}/{name}", user, text)
+        return path
 
     def _entries(self, folder: str, now: datetime) -> dict[str, m.FolderEntry]:
         """A file makes the folders above it, as the dictionary has no others."""

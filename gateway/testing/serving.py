@@ -11,6 +11,7 @@ from typing import Any
 from gateway.brokerclient.port import Broker
 from gateway.wire import messages as m
 from gateway.wire import policy as p
+from gateway.wire.folders import MadeFolder
 
 Wsgi = Callable[..., Any]
 
@@ -55,6 +56,7 @@ def handlers_of(broker: Broker) -> Mapping[str, Callable[[Any], object]]:
         ),
         "check-folder": lambda a: broker.check_folder(a.path, user=a.user),
         "list-folder": lambda a: broker.list_folder(a.path, user=a.user, most=a.most),
+        "make-folder": lambda a: MadeFolder(broker.make_folder(a.path, a.files, user=a.user)),
         "group-limits": lambda _: m.GroupLimitsList(broker.group_limits()),
         "set-group-limits": broker.set_group_limits,
         "hold-admin": done(broker.hold_admin),

@@ -169,6 +169,9 @@ SLURM_TEXTS = {
         "output there."
     ),
     "folder_outside": _l("That lies outside the folders that jobs may use."),
+    "folder_exists": _l("There is something of that name already: nothing was changed."),
+    "folder_no_room": _l("There is no room left, or your quota is full: nothing was made."),
+    "folder_bad_files": _l("These files cannot be laid into a folder as they are."),
     "root_refused": _l("Jobs cannot run as root."),
     "bad_name": _l("The job's name holds a character that Slurm cannot take."),
     "bad_path": _l("A path must be whole, on one line and not too long."),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from gateway.wire import folders as f
 from gateway.wire import messages as m
 from gateway.wire import policy as p
 from gateway.wire import volumes as vol
@@ -40,6 +41,7 @@ ACCOUNTING = Verb("accounting", m.AccountingRequest, m.Accounting)
 READ_FILE = Verb("read-file", m.ReadFileRequest, m.FileChunk)
 CHECK_FOLDER = Verb("check-folder", m.CheckFolderRequest, m.FolderState)
 LIST_FOLDER = Verb("list-folder", m.ListFolderRequest, m.FolderList)
+MAKE_FOLDER = Verb("make-folder", f.MakeFolder, f.MadeFolder, acts=True)
 GROUP_LIMITS = Verb("group-limits", m.Nothing, m.GroupLimitsList)
 SET_GROUP_LIMITS = Verb("set-group-limits", m.SetGroupLimits, m.GroupLimits, acts=True)
 HOLD_ADMIN = Verb("hold-admin", m.JobRequest, m.Done, acts=True)
@@ -81,6 +83,7 @@ VERBS: dict[str, Verb[object, object]] = {
         READ_FILE,
         CHECK_FOLDER,
         LIST_FOLDER,
+        MAKE_FOLDER,
         GROUP_LIMITS,
         SET_GROUP_LIMITS,
         HOLD_ADMIN,
