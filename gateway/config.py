@@ -43,6 +43,7 @@ class Settings:
     node_kit: str  # a path on the nodes, empty where they have none
     snapshot_area: str  # a folder that all nodes see, empty: in people's homes
     node_local: str  # a folder on each node's own disk; empty: TMPDIR there, else /tmp
+    dataset_ahead: bool  # copy datasets to the nodes before jobs start there
     dataset_verify_days: float  # 0: only when somebody presses the button
     smoke_partition: str
     first_template: str
@@ -116,6 +117,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         node_kit=reader.node_path("node_kit", NODE_KIT),
         snapshot_area=reader.node_path("snapshot_area", ""),
         node_local=reader.node_path("node_local", ""),
+        dataset_ahead=reader.flag("dataset_ahead", default=True),
         dataset_verify_days=reader.number("dataset_verify_days", 30.0, low=0, high=3660),
         smoke_partition=reader.text("smoke_partition", "debug"),
         first_template=reader.text("first_template", "ddp"),

@@ -16,6 +16,7 @@ _SIGNAL = re.compile(r"(?:(R?B?|BR):)?([A-Z0-9]+)(?:@(\d{1,5}))?", re.ASCII)
 _LAST_SIGNAL, _LONGEST_NOTICE = 64, 2**16 - 1  # Slurm keeps the seconds in 16 bits
 # All tasks from 0 on, and how many at once: what `core.arrays.array_text` makes.
 _ARRAY = re.compile(r"0(?:-[1-9]\d{0,6})?(?:%[1-9]\d{0,6})?", re.ASCII)
+_NODES = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:,[A-Za-z0-9][A-Za-z0-9_.-]*)*", re.ASCII)
 _LINE_BREAKS = "\u2028\u2029\u0085"
 
 
@@ -72,6 +73,8 @@ def _check_numbers(request: m.SubmitRequest) -> None:
     _require(0 <= request.gpus_per_node <= 1024, "invalid_gres")
     _require(1 <= request.cpus_per_task <= 65000, "invalid_cpu_count")
     _require(1 <= request.time_limit_minutes < 2**31, "invalid_time_limit")
+    nodes = request.on_nodes
+    _require(nodes is None or _NODES.fullmatch(nodes) is not None, "invalid_node_name")
     if request.after_ok is not None:
         _require(1 <= request.after_ok < 2**32, "invalid_dependency")
     if request.memory_mb_per_node is not None:

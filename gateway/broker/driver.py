@@ -193,6 +193,8 @@ def description(account: Account, request: m.SubmitRequest) -> dict[str, Any]:
         fields["memory_per_node"] = request.memory_mb_per_node
     if request.array is not None:
         fields["array"] = request.array
+    if request.on_nodes is not None:
+        fields["required_nodes"] = request.on_nodes
     if request.signal is not None:
         fields["signal"] = checks.parse_signal(request.signal)
     if request.after_ok is not None:

@@ -66,6 +66,7 @@ def queue_job(job: Any, user_name: Callable[[int], str]) -> m.QueueJob:
         array_task=task,
         array_tasks=tasks,
         req_gpu_type=_gpus(job.requested_tres)[1],
+        planned_nodes=None if started else _text(job, "scheduled_nodes") or None,
     )
 
 

@@ -69,6 +69,8 @@ def arguments(request: m.SubmitRequest) -> list[str]:
         words.append(f"--gpus-per-node={kind}{request.gpus_per_node}")
     if request.array is not None:
         words.append(f"--array={request.array}")
+    if request.on_nodes is not None:
+        words.append(f"--nodelist={request.on_nodes}")
     if request.memory_mb_per_node is not None:
         words.append(f"--mem={request.memory_mb_per_node}M")
     if request.after_ok is not None:

@@ -115,6 +115,7 @@ class Resources:
     gpus_per_node: Range
     cpus_per_process: int
     array: ArrayRule | None = None
+    memory_mb: int | None = None  # of each node, in MiB; None: the partition's default
 
     def gpus_for(self, nproc_per_node: int, chosen: int) -> int:
         """GPUs of each node; `chosen` counts only where the person may choose."""

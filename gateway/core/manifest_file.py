@@ -1,5 +1,6 @@
 """manifest.toml, read strictly: an unknown word is a fault, and every fault names its line."""
 
+import dataclasses
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -139,11 +140,7 @@ def _shared(
 
 
 def _resources(read: Reader, table: Mapping[str, object], fields: tuple[Field, ...]) -> Resources:
-    read.known(
-        table,
-        "resources",
-        {"nodes", "nproc_per_node", "gpus", "gpus_per_node", "cpus_per_process", "array"},
-    )
+    read.known(table, "resources", {one.name for one in dataclasses.fields(Resources)})
     return Resources(
         nodes=read.range(table, "nodes", lowest=1),
         nproc_per_node=read.range(table, "nproc_per_node", lowest=1),
@@ -151,6 +148,7 @@ def _resources(read: Reader, table: Mapping[str, object], fields: tuple[Field, .
         gpus_per_node=read.range(table, "gpus_per_node", lowest=0),
         cpus_per_process=read.integer(table, "cpus_per_process", 1) or 1,
         array=_array(read, table["array"], fields) if "array" in table else None,
+        memory_mb=read.integer(table, "memory_mb", 1),
     )
 
 

@@ -144,6 +144,8 @@ class JobFields(Protocol):
     def after_ok(self) -> int | None: ...
     @property
     def array(self) -> str | None: ...
+    @property
+    def on_nodes(self) -> str | None: ...
 
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}"
@@ -156,6 +158,7 @@ _VALUES = {
     "array": r"[0-9]{1,9}(?:-[0-9]{1,9})?(?:%[1-9][0-9]{0,8})?",
     "nodes": _COUNT,
     "ntasks-per-node": _COUNT,
+    "nodelist": r"[A-Za-z0-9][A-Za-z0-9_.,-]{0,3999}",
     "gpus-per-node": rf"(?:{_NAME}:)?{_COUNT}",
     "cpus-per-task": _COUNT,
     "mem": rf"{_COUNT}M",
@@ -206,6 +209,7 @@ def directives(spec: JobFields) -> tuple[str, ...]:
         None if spec.array is None else directive("array", spec.array),
         directive("nodes", str(spec.nodes)),
         directive("ntasks-per-node", "1"),
+        None if spec.on_nodes is None else directive("nodelist", spec.on_nodes),
         directive("gpus-per-node", gpus) if spec.gpus_per_node else None,
         directive("cpus-per-task", str(spec.cpus_per_task)),
         None

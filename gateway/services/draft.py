@@ -191,6 +191,7 @@ def _request(reading: Reading, template: Template, viewer: Viewer) -> m.SubmitRe
         output="",
         script="",
         gpu_type=reading.gpu_type,
+        memory_mb_per_node=template.manifest.resources.memory_mb,
         requeue=options.requeue,
         append_output=options.append_output,
         signal=options.signal,

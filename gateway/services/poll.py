@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from gateway.brokerclient.port import Broker
+from gateway.core.dataset_ahead import Planned
 from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, GatewayError
 from gateway.services import link, poll_plan, requeues, wait_looks
 from gateway.services.poll_plan import Plan
@@ -46,6 +47,7 @@ class PollReport:
     left: int = 0
     ended: int = 0
     duplicates: tuple[link.Duplicate, ...] = ()
+    planned: tuple[Planned, ...] = ()
 
 
 def poll_queue(
@@ -86,6 +88,7 @@ def poll_queue(
         left=left,
         ended=plan.ended,
         duplicates=tuple(sorted({*fresh, *duplicates}, key=lambda one: one.slurm_id)),
+        planned=poll_plan.planned(queue),
     )
 
 

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from gateway.core.dataset_ahead import Planned
+from gateway.core.hostlist import expand
 from gateway.core.identity import Stint, is_requeue_of, token_in
 from gateway.core.states import JobState, parse_state
 from gateway.services import wait_looks
@@ -201,6 +203,20 @@ def sightings(queue: m.Queue) -> dict[str, list[Sighting]]:
         )
         found[token].append(sighting)
     return found
+
+
+def planned(queue: m.Queue) -> tuple[Planned, ...]:
+    """Jobs of ours that wait, and of which backfill has told where it means to start them."""
+    found = []
+    for seen in queue.jobs:
+        token = token_in(seen.comment) if seen.planned_nodes and seen.estimated_start else None
+        if token is None or seen.array_job_id is not None:
+            continue
+        nodes = tuple(expand(seen.planned_nodes or ""))
+        start = seen.estimated_start
+        if nodes and start is not None and start > queue.taken_at:
+            found.append(Planned(token, seen.job_id, nodes, start))
+    return tuple(found)
 
 
 def stint_of_row(row: KnownJob) -> Stint:

@@ -82,22 +82,36 @@ def sender(desk: Desk, viewer: Viewer | None = None) -> Viewer:
     if desk.service_login:
         with desk.read() as session:
             person = people.by_login(session, desk.service_login)
-            if person is not None and person.disabled_at is None:
-                member = people.memberships(session, person.unix_user)
-                return Viewer(
-                    person.id,
-                    0,
-                    person.login,
-                    person.unix_user,
-                    person.display_name,
-                    person.role,
-                    member.groups,
-                    member.leads,
-                )
+            found = None if person is None else viewer_of(session, person.id)
+        if found is not None:
+            return found
         raise Refused("service_login_unknown", login=desk.service_login)
     if viewer is None:
         raise Refused("service_login_missing")
     return viewer
+
+
+def viewer_of(session: "Session", person_id: int) -> Viewer | None:
+    """The person as somebody who is signed in; None: disabled or not there."""
+    person = people.by_id(session, person_id)
+    if person is None or person.disabled_at is not None:
+        return None
+    member = people.memberships(session, person.unix_user)
+    return Viewer(
+        person.id,
+        0,
+        person.login,
+        person.unix_user,
+        person.display_name,
+        person.role,
+        member.groups,
+        member.leads,
+    )
+
+
+def is_known(session: "Session", person_id: int, form_key: str) -> bool:
+    """Whether this was sent once, or tried."""
+    return store.by_form_key(session, person_id=person_id, form_key=form_key) is not None
 
 
 def start(
@@ -111,9 +125,10 @@ def start(
     now: datetime,
     environments: Sequence[Environment] = (),
     facts: dict[str, Any] | None = None,
+    on_nodes: str | None = None,
 ) -> int:
     """Send it as `viewer` (see `sender`): the site job's id, the same one for the same `form_key`.
-    `facts` come back to the kind's `finish`.
+    `facts` come back to the kind's `finish`; `on_nodes` are the names that it must have.
 
     Raises Refused `site_job_open` while one of the kind and subject is open, `site_jobs_full` past
     `MOST_OPEN`, and whatever `submit` raises; then the row says why it failed.
@@ -129,7 +144,7 @@ def start(
             now=now,
         )
     if row.state == "open" and row.submission_id is None:
-        _send(row.id, ask, form_key, viewer, desk=desk, environments=environments, now=now)
+        _send(row.id, ask, form_key, viewer, on_nodes, desk=desk, given=environments, now=now)
     return row.id
 
 
@@ -138,9 +153,10 @@ def _send(
     ask: Ask,
     form_key: str,
     viewer: Viewer,
+    on_nodes: str | None,
     *,
     desk: Desk,
-    environments: Sequence[Environment],
+    given: Sequence[Environment],
     now: datetime,
 ) -> None:
     try:
@@ -152,10 +168,11 @@ def _send(
             read=desk.read,
             broker=desk.broker,
             catalogue=desk.catalogue,
-            environments=environments,
+            environments=given,
             now=now,
             cluster=desk.cluster,
             zone=desk.zone,
+            on_nodes=on_nodes,
         )
     except (submit.InvalidAsk, Refused, BrokerRefused) as no:
         code = no.problems[0].code if isinstance(no, submit.InvalidAsk) else no.code

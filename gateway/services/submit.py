@@ -52,13 +52,15 @@ def submit(
     zone: tzinfo = UTC,
     smoke_on: str | None = None,
     after: int | None = None,
+    on_nodes: str | None = None,
 ) -> int:
     """The submission's id, the same one for the same `form_key`. `read` is a begin that only
     reads: judging a form must not wait for somebody who writes. Where the site has prices, the
     worst case is held in the transaction that keeps the submission; `zone` says when a member's
     month begins. With `smoke_on`, a partition or empty, the form's smoke job is sent in its
     place; with `after`, a smoke job's submission, it is sent once that has a job, to start when
-    that has ended well (services.smoke).
+    that has ended well (services.smoke); with `on_nodes`, names with commas between them, it runs
+    there and nowhere else.
 
     Raises InvalidAsk with problems at fields, Refused, BrokerRefused when the broker will not
     look at this person's folder, or Busy when nothing could be kept. A broker that is away is
@@ -79,7 +81,7 @@ def submit(
         catalogue=catalogue,
         environments=environments,
     )
-    made = _looked_at(made, viewer=viewer, broker=broker)
+    made = _looked_at(_pinned(made, on_nodes), viewer=viewer, broker=broker)
     dataset_look.require(made.datasets, viewer=viewer, broker=broker)
     new = _new(ask, made, form_key=form_key, viewer=viewer, cluster=cluster)
     new = replace(new, purpose=None if smoke_on is None else smoke.PURPOSE, after_id=after)
@@ -117,6 +119,13 @@ def _drafted(
         environments=environments,
         smoke=True,
     )
+
+
+def _pinned(made: Draft, on_nodes: str | None) -> Draft:
+    if made.request is None or on_nodes is None:
+        return made
+    request = replace(made.request, on_nodes=on_nodes)
+    return in_folder(replace(made, request=request), request.working_directory)
 
 
 @dataclass(frozen=True, slots=True)

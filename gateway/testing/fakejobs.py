@@ -34,6 +34,7 @@ class FakeJob:
     array_task: int | None = None
     held_by_admin: bool = False
     over_run_minutes: bool = False
+    planned: tuple[str, datetime] | None = None  # nodes and start, as backfill would tell
     waits_for: str | None = None  # Dependency, or DependencyNeverSatisfied
     runs: list[m.RunRecord] = field(default_factory=list)
 
@@ -72,11 +73,17 @@ def start_what_fits(
         job.over_run_minutes = not _group_has_minutes(limits, job, jobs, now)
         if job.over_run_minutes:
             continue
-        free = [name for name in partition.node_names() if _fits(partition, name, job, jobs)]
+        free = [name for name in _may_have(partition, job) if _fits(partition, name, job, jobs)]
         room = _group_has_room(site, job, jobs) and _array_has_room(job, jobs)
         if len(free) >= job.request.nodes and room:
             job.state, job.start = "RUNNING", now
             job.nodes = tuple(free[: job.request.nodes])
+
+
+def _may_have(partition: FakePartition, job: FakeJob) -> list[str]:
+    names = list(partition.node_names())
+    pinned = job.request.on_nodes
+    return names if pinned is None else [name for name in pinned.split(",") if name in names]
 
 
 def _look_at_dependency(job: FakeJob, known: Mapping[int, FakeJob], now: datetime) -> None:
@@ -222,7 +229,7 @@ def queue_job(job: FakeJob, tasks: int | None = None) -> m.QueueJob:
         eligible_time=job.eligible,
         start_time=job.start,
         end_time=job.end,
-        estimated_start=None,
+        estimated_start=job.planned[1] if job.planned and job.start is None else None,
         time_limit_minutes=job.time_limit_minutes,
         nodes=wanted.nodes,
         cpus=wanted.nodes * wanted.cpus_per_task,
@@ -240,6 +247,7 @@ def queue_job(job: FakeJob, tasks: int | None = None) -> m.QueueJob:
         array_task=job.array_task if tasks is None else None,
         array_tasks=tasks,
         req_gpu_type=wanted.gpu_type if job.gpus else None,
+        planned_nodes=job.planned[0] if job.planned and job.start is None else None,
     )
 
 

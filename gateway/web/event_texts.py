@@ -33,6 +33,9 @@ EVENT_TEXTS = {
     "smoke_failed": _l("Its smoke job did not pass, so it was cancelled"),
     "smoke_not_sent": _l("Its smoke job never came to Slurm, so this one was not sent"),
     "on_stall_set": _l("The group's rule for stalled training runs was set"),
+    "datasets_copying": _l("Its datasets are being copied to the nodes where it will start"),
+    "datasets_copied": _l("Its datasets are on the nodes"),
+    "dataset_damaged": _l("Files of a dataset were found to differ from what was published"),
     "gate_waits": _l("Paid for, and waits until the group is open for it"),
 }
 _ACTS = frozenset(

@@ -40,6 +40,7 @@ class SubmitRequest:
     signal: str | None = None  # as sbatch takes it: B:USR1@120
     after_ok: int | None = None  # the job that must have ended well before this one may start
     array: str | None = None  # as sbatch takes it: 0-9%2; each task has the job's whole size
+    on_nodes: str | None = None  # these and no others: names with commas between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ class QueueJob:
     array_task: int | None = None
     array_tasks: int | None = None
     req_gpu_type: str | None = None  # what was asked for; None: any type would do
+    planned_nodes: str | None = None  # a hostlist: where backfill means to start it; it may change
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 import structlog
 
 from gateway.brokerclient.port import Broker
+from gateway.core.dataset_ahead import Planned
 from gateway.core.gate import Mode
 from gateway.core.pace import Last, is_due, next_interval
 from gateway.core.planner.cards import Cards
@@ -23,6 +24,7 @@ from gateway.services import clean_up as cleaning
 from gateway.services import contribution as contributions
 from gateway.services import (
     credit,
+    dataset_ahead,
     dataset_verify,
     deliver,
     environment_checks,
@@ -85,6 +87,8 @@ class Context:
     cards: Cards = field(default_factory=dict)  # of the planner
     contribution_hour: int = 3
     verify_every: timedelta = timedelta(0)  # of datasets; 0: never by the clock
+    copy_ahead: bool = False  # datasets to the nodes of jobs that will start soon
+    planned: tuple[Planned, ...] = ()  # by the last read of the queue
     desk: site_jobs.Desk | None = None  # None: no jobs of the portal's own are sent
     environments: Callable[[], tuple[Environment, ...]] = tuple  # the file's
     check_every: timedelta = timedelta(0)  # of each environment; 0: never by the clock
@@ -113,6 +117,7 @@ def queue(context: Context) -> None:
             now=now,
             read=context.read,
         )
+        context.planned = report.planned
         link.cancel_duplicates(
             report.duplicates, begin=context.begin, broker=context.broker, now=now
         )
@@ -408,6 +413,17 @@ def verify_datasets(context: Context) -> None:
         log.info("dataset_verifications_sent", jobs=sent)
 
 
+def copy_datasets(context: Context) -> None:
+    """Datasets to the nodes of jobs that are expected to start soon."""
+    desk = context.desk
+    if desk is None or not context.copy_ahead:
+        return
+    dataset_ahead.take_back_late(desk=desk, now=context.clock())
+    sent = dataset_ahead.copy_due(context.planned, desk=desk, now=context.clock())
+    if sent:
+        log.info("dataset_copies_sent", jobs=sent)
+
+
 def volumes(context: Context) -> None:
     """Figures of volumes once an hour, limits that somebody died over, and months that are over."""
     now = context.clock()
@@ -461,6 +477,7 @@ JOBS = (
     Periodic("site_jobs", 15.0, collect_site_jobs),
     Periodic("environment_checks", 60.0, check_environments),
     Periodic("dataset_checks", 300.0, verify_datasets),
+    Periodic("dataset_copies", 15.0, copy_datasets),
     Periodic("volumes", 60.0, volumes),
     Periodic("recipes", 30.0, recipes),
     Periodic("clean_up", 3600.0, clean_up),

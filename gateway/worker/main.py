@@ -139,6 +139,7 @@ def build(settings: Settings) -> Worker:
         history=settings.home / "history",
         desk=desk,
         environments=lambda: load_environments(settings.environments_file),
+        copy_ahead=settings.dataset_ahead,
         verify_every=timedelta(days=settings.dataset_verify_days),
         check_every=timedelta(days=settings.environment_check_days),
         clock=_clock,

@@ -36,6 +36,7 @@ class Job(SimpleNamespace):
             "requested_tres": tres(gpu=gpu(8), gpu__a100=gpu(8, "a100")),
             "allocated_tres": tres(gpu=gpu(8), gpu__a100=gpu(8, "a100")),
             "allocated_nodes": "a100-[1-2]",
+            "scheduled_nodes": "a100-[3-4]",
             "priority": 100,
             "requeue_count": 0,
             "exit_code": 0,
@@ -64,7 +65,8 @@ def test_a_running_job():
 def test_a_waiting_job_has_a_guess_and_no_start():
     job = read(state="PENDING", state_reason="Priority", allocated_tres=None, allocated_nodes=None)
     assert (job.start_time, job.end_time, job.node_list) == (None, None, None)
-    assert job.estimated_start is not None
+    assert (job.estimated_start is not None, job.planned_nodes) == (True, "a100-[3-4]")
+    assert read().planned_nodes is None  # what was once planned for it
     assert (job.gpus, job.reason) == (8, "Priority")
 
 

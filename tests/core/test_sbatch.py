@@ -160,7 +160,7 @@ def test_a_folder_with_letters_of_other_scripts_may_be_used() -> None:
 
 
 def test_options_that_the_portal_does_not_set_are_refused() -> None:
-    for name in ("comment", "wrap", "uid", "export", "nodelist", "requeue=1"):
+    for name in ("comment", "wrap", "uid", "export", "exclude", "requeue=1"):
         with pytest.raises(BadDirective):
             directive(name, "x")
     with pytest.raises(BadDirective):

@@ -10,6 +10,9 @@ from sqlalchemy.orm import Session
 from gateway.store.dataset_models import DatasetUse, DatasetVersion
 from gateway.store.models import Job, Run, Submission
 
+# Not the copying of datasets to nodes, which uses them for another job.
+_PERSONS = Submission.template != "stage-dataset"
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -36,7 +39,7 @@ def usage(session: Session, dataset_ids: Sequence[int]) -> dict[int, list[Usage]
         )
         .join(DatasetUse, DatasetUse.version_id == DatasetVersion.id)
         .join(Submission, Submission.id == DatasetUse.submission_id)
-        .where(DatasetVersion.dataset_id.in_(dataset_ids), Submission.job_id.is_not(None))
+        .where(DatasetVersion.dataset_id.in_(dataset_ids), Submission.job_id.is_not(None), _PERSONS)
         .group_by(DatasetVersion.dataset_id, DatasetVersion.id, DatasetVersion.version)
         .order_by(DatasetVersion.dataset_id, DatasetVersion.version.desc())
     )
@@ -54,7 +57,7 @@ def people(session: Session, dataset_ids: Sequence[int]) -> dict[int, int]:
         select(DatasetVersion.dataset_id, func.count(Submission.person_id.distinct()))
         .join(DatasetUse, DatasetUse.version_id == DatasetVersion.id)
         .join(Submission, Submission.id == DatasetUse.submission_id)
-        .where(DatasetVersion.dataset_id.in_(dataset_ids), Submission.job_id.is_not(None))
+        .where(DatasetVersion.dataset_id.in_(dataset_ids), Submission.job_id.is_not(None), _PERSONS)
         .group_by(DatasetVersion.dataset_id)
     )
     return {row[0]: row[1] for row in session.execute(query)}
