@@ -78,10 +78,11 @@ def show(number: int, login: str, as_json: bool) -> None:
 @click.option("--visibility", type=click.Choice(["me", "group", "site"]), default="site")
 @click.option("--group", default="")
 @click.option("--checkpoints", default="", help="A folder that others may read.")
+@click.option("--code", is_flag=True, help="With the files of code in its working folder.")
 @BY
 @JSON
 @said
-def _publish(job: int, login: str, as_json: bool, **given: str) -> None:
+def _publish(job: int, login: str, as_json: bool, **given: str | bool) -> None:
     """Make a recipe of JOB (the portal's number, as in its address), which ended well."""
     with _as(login):
         found = api_recipes.published(job, dict(given))
@@ -90,6 +91,23 @@ def _publish(job: int, login: str, as_json: bool, **given: str) -> None:
 
 recipe.command("publish")(_publish)
 recipe.command("create")(_publish)
+
+
+@recipe.command("code")
+@ID
+@click.option("--to", "folder", help="A new folder of the person's, which it is put into.")
+@BY
+@JSON
+@said
+def code(number: int, folder: str | None, login: str, as_json: bool) -> None:
+    """The code that goes with it; with --to, in a folder of one's own."""
+    with _as(login):
+        if folder is not None:
+            found = api_recipes.laid(number, folder)
+            put(found, [found["folder"]], as_json=as_json)
+            return
+        found = api_recipes.code(number)
+    put(found, sorted(found["files"]), as_json=as_json)
 
 
 @recipe.command()

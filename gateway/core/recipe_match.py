@@ -113,6 +113,8 @@ def differences(left: Recipe, right: Recipe) -> list[Difference]:
     _mapping(found, "datasets", mine, theirs)
     commits = [recipe.code.commit if recipe.code else "" for recipe in (left, right)]
     _add(found, "code", "commit", *commits)
+    captured = [recipe.code.captured if recipe.code else "" for recipe in (left, right)]
+    _add(found, "code", "captured", *captured)
     return found
 
 

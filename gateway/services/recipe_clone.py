@@ -1,7 +1,7 @@
 """A recipe as a form that is filled: what of it this person may have, and what has moved since."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -201,11 +201,19 @@ class _Clone:
         now = self._price(ask, site)
         if then is not None and now is not None and then != now:
             self._say("recipe_price_changed", then=then, now=now)
-        if self._recipe.code is not None:
-            dirty = self._recipe.code.clean is not True
-            code = "recipe_code_dirty" if dirty else "recipe_code"
-            self._say(code, commit=self._recipe.code.commit[:12])
+        self._code()
         return Clone(ask, tuple(self._moved), then, now)
+
+    def _code(self) -> None:
+        code = self._recipe.code
+        if code is None:
+            return
+        if code.captured:
+            self._say("recipe_code_captured")
+        elif code.clean is True:
+            self._say("recipe_code", commit=code.commit[:12])
+        else:
+            self._say("recipe_code_dirty", commit=code.commit[:12])
 
     def _price(self, ask: Ask, site: Site) -> int | None:
         seen = preview.preview(
@@ -230,11 +238,6 @@ class _Clone:
 def _differ(then: object, now: object) -> bool:
     """Where both are known."""
     return bool(then) and bool(now) and then != now
-
-
-def in_folder(made: Clone, folder: str) -> Clone:
-    """The same in a folder of the person's own."""
-    return replace(made, ask=replace(made.ask, working_directory=folder or HOME))
 
 
 def checkpoints_state(recipe: Recipe, *, viewer: Viewer, broker: Broker) -> str:

@@ -1,39 +1,54 @@
 """A recipe as a file: one JSON object with its fingerprint. Of a file nothing is believed."""
 
 import json
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gateway.core import recipe_code as code_rules
 from gateway.core import recipes as core
 from gateway.core.access import Viewer
 from gateway.core.recipes import Recipe
 from gateway.errors import BadMessage, Refused
 from gateway.services.recipe_publish import keep, sharing
-from gateway.store import recipes
+from gateway.store import recipe_code, recipes
 from gateway.store.recipes import NewRecipe, RecipeRow
 from gateway.store.uow import Begin
 from gateway.wire import codec
 
-LARGEST = 1024 * 1024  # bytes
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+LARGEST = 4 * 1024 * 1024  # bytes: code is written with escapes
 _DEEPEST = 8
-_KEYS = frozenset({"sluice_recipe", "fingerprint", "recipe"})
+_KEYS = frozenset({"sluice_recipe", "fingerprint", "recipe", "files"})
 
 
 class BadFile(Refused):
     """The file is no recipe that could be taken; the code says why."""
 
 
-def export(row: RecipeRow) -> str:
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A recipe, and the code that goes with it."""
+
+    recipe: Recipe
+    files: dict[str, str]
+
+
+def export(session: "Session", row: RecipeRow) -> str:
     """The file's text, the same each time."""
+    code = row.recipe.code
     whole = {
         "sluice_recipe": core.FORMAT,
         "fingerprint": row.fingerprint,
         "recipe": codec.dump(row.recipe),
+        "files": recipe_code.get(session, code.captured) if code and code.captured else {},
     }
     return json.dumps(whole, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
-def read(content: bytes) -> Recipe:
+def read(content: bytes) -> Read:
     """What a file says, held to all that a recipe made here is held to. BadFile."""
     if len(content) > LARGEST:
         raise BadFile("recipe_file_large", field="file", most=LARGEST // 1024)
@@ -50,19 +65,38 @@ def read(content: bytes) -> Recipe:
         raise BadFile("recipe_file_field", field="file", what=str(error)[:300]) from error
     if core.fingerprint(codec.dump(recipe)) != whole["fingerprint"]:
         raise BadFile("recipe_file_fingerprint", field="file")
-    return recipe
+    return Read(recipe, _files(recipe, whole["files"]))
+
+
+def _files(recipe: Recipe, files: Any) -> dict[str, str]:
+    named = recipe.code.captured if recipe.code else ""
+    if not named and files == {}:
+        return {}
+    texts = isinstance(files, dict) and all(isinstance(text, str) for text in files.values())
+    try:
+        if not texts:
+            raise ValueError("no texts")
+        code_rules.require(files)
+        if code_rules.digest(files) != named:
+            raise BadFile("recipe_file_fingerprint", field="file")
+    except ValueError as error:
+        raise BadFile("recipe_file_field", field="file", what=f"files: {error}") from error
+    return dict(files)
 
 
 def take(
     content: bytes, *, visibility: str, group: str, viewer: Viewer, begin: Begin, now: datetime
 ) -> int:
     """Kept as from elsewhere, unless this site has it for this person already. Its id."""
-    recipe = read(content)
+    found = read(content)
+    recipe = found.recipe
     chosen, named = sharing(viewer, visibility, group)
     with begin() as session:
         here = recipes.by_fingerprint(session, core.fingerprint(codec.dump(recipe)), viewer)
         if here:
             return here[0].id
+        if found.files:
+            recipe_code.keep(session, found.files, now=now)
         new = NewRecipe(viewer.person_id, chosen, named, recipe, elsewhere=True)
         return keep(session, new, now=now)
 

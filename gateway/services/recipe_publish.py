@@ -1,6 +1,6 @@
 """A run that worked becomes a recipe."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from gateway.core.states import JobState, parse_state
 from gateway.core.training.checkpoints import checkpoints
 from gateway.errors import NotFound, Refused
 from gateway.services import recipe_receipt
-from gateway.store import datasets, recipe_reruns, recipes
+from gateway.store import datasets, recipe_code, recipe_reruns, recipes
 from gateway.store.queries import job as jobs
 from gateway.store.queries import training as reads
 from gateway.store.queries.job import JobDetail, SubmissionDetail
@@ -45,13 +45,15 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a job would be as a recipe, before its author has said anything; and the folders of
-    checkpoints that the run told of, the newest first."""
+    """What a job would be as a recipe, before its author has said anything; the folders of
+    checkpoints that the run told of, the newest first; and where its code lies."""
 
     recipe: Recipe
     group: str
     parent_id: int | None
     saved: tuple[str, ...]
+    folder: str
+    began: datetime | None
 
 
 def candidate(
@@ -64,11 +66,21 @@ def candidate(
 
 
 def publish(
-    job_id: int, typed: Typed, *, viewer: Viewer, begin: Begin, cards: Cards, now: datetime
+    job_id: int,
+    typed: Typed,
+    *,
+    viewer: Viewer,
+    begin: Begin,
+    cards: Cards,
+    now: datetime,
+    files: Mapping[str, str] | None = None,
 ) -> int:
-    """The recipe's id; the same for what was published already. Refused with the field."""
+    """The recipe's id; the same for what was published already. `files`: code that goes with it.
+    Refused with the field."""
     with begin() as session:
         found = _candidate(session, job_id, viewer=viewer, cards=cards, now=now)
+        if files:
+            found = _with_code(session, found, files, now)
         visibility, group = sharing(viewer, typed.visibility, typed.group)
         new = NewRecipe(
             person_id=viewer.person_id,
@@ -147,6 +159,8 @@ def _candidate(
         group=detail.row.group,
         parent_id=origin[0] if origin else None,
         saved=tuple(reversed(saved)),
+        folder=detail.working_directory,
+        began=detail.row.start_time,
     )
 
 
@@ -210,6 +224,14 @@ def _code(session: "Session", detail: JobDetail) -> core.Code | None:
             except ValueError:
                 return None
     return None
+
+
+def _with_code(
+    session: "Session", found: Candidate, files: Mapping[str, str], now: datetime
+) -> Candidate:
+    name = recipe_code.keep(session, files, now=now)
+    code = found.recipe.code or core.Code(captured=name, folder=found.folder)
+    return replace(found, recipe=replace(found.recipe, code=replace(code, captured=name)))
 
 
 def _said(recipe: Recipe, typed: Typed) -> Recipe:

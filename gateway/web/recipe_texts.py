@@ -28,6 +28,12 @@ RECIPE_ERRORS = {
         "The file was changed after it was exported: its fingerprint is another."
     ),
     "recipe_file_missing": _l("Choose a file."),
+    "recipe_code_large": _l(
+        "The folder is too large to go with a recipe: at most %(files)s files of text,"
+        " %(kib)s KiB and %(folders)s folders. Nothing was published: move the code into a folder"
+        " of its own, or publish it as a git commit."
+    ),
+    "recipe_code_empty": _l("There is no file of code or text in that folder."),
 }
 
 MOVED = {
@@ -61,6 +67,9 @@ MOVED = {
     "recipe_gpu_gone": _l("There is no %(name)s for you here: no type of card is chosen."),
     "recipe_qos_gone": _l("The QoS %(name)s is not open to you: %(now)s is chosen."),
     "recipe_price_changed": _l("The whole time limit cost %(then)s then and costs %(now)s now."),
+    "recipe_code_captured": _l(
+        "Its code goes with it: on the recipe's page it can be put into a new folder of yours."
+    ),
     "recipe_code": _l("It ran the git commit %(commit)s: check it out in your working folder."),
     "recipe_code_dirty": _l(
         "It ran the git commit %(commit)s, with changes that were not committed: it may not "

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateway.core import recipe_code
 from gateway.core import recipes as core
 from gateway.services.recipe_file import LARGEST, BadFile, read
 from gateway.testing.recipe_samples import recipe
@@ -17,6 +18,7 @@ def whole(**changes: Any) -> dict[str, Any]:
         "sluice_recipe": 1,
         "fingerprint": core.fingerprint(document),
         "recipe": document,
+        "files": {},
     }
 
 
@@ -25,7 +27,7 @@ def text(value: object) -> bytes:
 
 
 def test_what_was_exported_is_read_again() -> None:
-    assert read(text(whole())) == recipe()
+    assert read(text(whole())).recipe == recipe()
 
 
 @pytest.mark.parametrize(
@@ -86,4 +88,43 @@ def test_a_document_that_cannot_be_is_refused(changes: dict[str, Any]) -> None:
 
 def test_script_in_its_words_is_only_text() -> None:
     title = "<script>alert(1)</script>"
-    assert read(text(whole(title=title))).title == title
+    assert read(text(whole(title=title))).recipe.title == title
+
+
+FILES = {"train.py": "print(1)\n", "lib/data.py": ""}
+
+
+def with_files(files: Any, named: str | None = None) -> dict[str, Any]:
+    captured = recipe_code.digest(FILES) if named is None else named
+    return whole(code=codec.dump(core.Code(captured=captured))) | {"files": files}
+
+
+def test_code_comes_along() -> None:
+    assert read(text(with_files(FILES))).files == FILES
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        ({}, "recipe_file_field"),
+        ([], "recipe_file_field"),
+        ({"train.py": 1}, "recipe_file_field"),
+        ({"../train.py": ""}, "recipe_file_field"),
+        ({"/etc/passwd": ""}, "recipe_file_field"),
+        ({"a\nb.py": ""}, "recipe_file_field"),
+        ({"a.py": "\0"}, "recipe_file_field"),
+        ({"a": "", "a/b": ""}, "recipe_file_field"),
+        ({f"{n}.py": "" for n in range(101)}, "recipe_file_field"),
+        ({"a.py": "x" * 2**18}, "recipe_file_field"),
+        (FILES | {"train.py": "print(2)\n"}, "recipe_file_fingerprint"),
+    ],
+)
+def test_code_that_is_none_or_another_is_refused(files: Any, code: str) -> None:
+    with pytest.raises(BadFile) as refused:
+        read(text(with_files(files)))
+    assert refused.value.code == code
+
+
+def test_files_that_no_recipe_names_are_refused() -> None:
+    with pytest.raises(BadFile):
+        read(text(whole() | {"files": FILES}))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -13,6 +14,7 @@ from gateway.store import recipes
 from gateway.store.models import Job, Submission
 from gateway.testing import builders as b
 from tests.web.conftest import Site
+from tests.web.test_api import _caller
 
 ASK = Ask(
     template="ddp",
@@ -42,6 +44,7 @@ def ended(site: Site, login: str = "nlp-1", ask: Ask = ASK, state: str = "COMPLE
         start_time=now - timedelta(hours=1),
         end_time=now - timedelta(minutes=30),
         name="tiny",
+        working_directory=f"/home/{login}",
     )
     b.add_run(
         site.begin, job, start_time=now - timedelta(hours=1), end_time=now - timedelta(minutes=30)
@@ -244,3 +247,82 @@ def test_the_api_says_the_same_and_sends_once_for_a_key(site: Site) -> None:
     )
     assert taken.get_json()["id"] == made
     assert client.delete(f"/api/v1/recipes/{made}", headers=headers).status_code == 404
+
+
+def test_code_is_looked_at_published_and_put_into_a_colleagues_folder(site: Site) -> None:
+    job, files = ended(site), site.broker.files
+    for name, text in {
+        "train.py": "print('<b>')\n",
+        "lib/data.py": "",
+        ".env": "TOKEN=1",
+        "api_token.txt": "x",
+        "key.txt": "-----BEGIN RSA PRIVATE KEY-----",
+        "model.pt": "x",
+        "__pycache__/train.pyc": "x",
+    }.items():
+        files.write(f"/home/nlp-1/{name}", "nlp-1", text)
+    files.links["/home/nlp-1/out.py"] = "/etc/shadow"
+    browser = site.signed_in()
+    form = {"job": str(job), "title": "Tiny", "visibility": "site", "code": "1"}
+    seen = browser.post("/library/recipes/new", form)
+    assert seen.status_code == 200
+    assert "print(&#39;&lt;b&gt;&#39;)" in seen.text
+    assert "RSA PRIVATE" not in seen.text
+    assert "6 stay behind" in seen.text
+    assert _caller(site, "nlp-1").get("/recipes").get_json()["recipes"] == []
+    digest = re.findall(r'name="seen" value="(\w+)"', seen.text)[0]
+
+    files.write("/home/nlp-1/train.py", "nlp-1", "print('other')\n")
+    again = browser.post("/library/recipes/new", form | {"seen": digest})
+    assert again.status_code == 200  # what has changed meanwhile is looked at, too
+    digest = re.findall(r'name="seen" value="(\w+)"', again.text)[0]
+    made = browser.post("/library/recipes/new", form | {"seen": digest})
+    assert made.status_code == 303
+    place = made.location
+
+    other = site.signed_in("vision-1")
+    page = other.get(place).text
+    assert "print(&#39;other&#39;)" in page
+    assert "api_token" not in page
+    laid = other.post(f"{place}/code", {"folder": "~/recipes/one"})
+    assert files.contents["/home/vision-1/recipes/one/train.py"] == b"print('other')\n"
+    assert files.contents["/home/vision-1/recipes/one/lib/data.py"] == b""
+    filled = other.get(laid.location).text
+    assert 'value="/home/vision-1/recipes/one"' in filled
+    files.write("/home/vision-1/recipes/one/train.py", "vision-1", "mine")
+    refused = other.post(f"{place}/code", {"folder": "~/recipes/one"}, follow_redirects=True)
+    assert "nothing was changed" in refused.text
+    assert files.contents["/home/vision-1/recipes/one/train.py"] == b"mine"
+    for folder in ("/home/nlp-1/x", "/etc/x", "x", "~", ""):
+        answer = other.post(f"{place}/code", {"folder": folder}, follow_redirects=True)
+        assert "note bad" in answer.text, folder
+
+
+def test_code_of_a_recipe_that_is_not_shared_is_not_there(site: Site) -> None:
+    site.broker.files.write("/home/nlp-1/train.py", "nlp-1", "print(1)\n")
+    owner, other = _caller(site, "nlp-1"), _caller(site, "vision-1")
+    body = {"title": "Tiny", "visibility": "me", "code": True}
+    made = owner.post(f"/jobs/{ended(site)}/recipe", body)
+    assert made.status_code == 201, made.text
+    path = f"/recipes/{made.get_json()['id']}"
+    assert owner.get(f"{path}/code").get_json() == {"files": {"train.py": "print(1)\n"}}
+    assert other.get(f"{path}/code").status_code == 404
+    assert other.post(f"{path}/code", {"folder": "~/x"}).status_code == 404
+    laid = owner.post(f"{path}/code", {"folder": "~/x"})
+    assert laid.get_json() == {"folder": "/home/nlp-1/x"}
+    exported = json.loads(owner.get(f"{path}/export").data)
+    brought = other.post("/recipes/import", exported)
+    assert brought.status_code == 201, brought.text
+    taken = other.get(f"/recipes/{brought.get_json()['id']}/code").get_json()
+    assert taken == {"files": {"train.py": "print(1)\n"}}
+
+
+def test_a_folder_that_is_too_large_publishes_nothing(site: Site) -> None:
+    for number in range(101):
+        site.broker.files.write(f"/home/nlp-1/{number}.py", "nlp-1", "")
+    browser = site.signed_in()
+    form = {"job": str(ended(site)), "title": "Tiny", "visibility": "site", "code": "1"}
+    answer = browser.post("/library/recipes/new", form)
+    assert answer.status_code == 422
+    assert "at most 100 files" in answer.text
+    assert _caller(site, "nlp-1").get("/recipes").get_json()["recipes"] == []

@@ -12,7 +12,7 @@ from gateway.core.access import Permission
 from gateway.core.ask import Ask
 from gateway.core.recipe_match import differences
 from gateway.core.recipes import Visibility
-from gateway.services import recipe_file, recipe_publish, recipe_reruns
+from gateway.services import recipe_code, recipe_file, recipe_publish, recipe_reruns
 from gateway.services.recipe_json import clone_fields, fields, rerun_fields
 from gateway.services.recipe_publish import Typed
 from gateway.services.submit import InvalidAsk
@@ -50,7 +50,7 @@ def told(recipe_id: int) -> dict[str, Any]:
 
 
 def published(job_id: int, sent: dict[str, Any]) -> dict[str, Any]:
-    """`title`, and what else services.recipe_publish.Typed has."""
+    """`title`, and what else services.recipe_publish.Typed has; `code` true: with the code."""
     have, metrics = deps(), sent.get("metrics")
     texts = {
         name: apijson.typed(sent[name], name)
@@ -62,7 +62,13 @@ def published(job_id: int, sent: dict[str, Any]) -> dict[str, Any]:
         metrics=None if metrics is None else [str(one) for one in metrics],
     )
     made = recipe_publish.publish(
-        job_id, typed, viewer=viewer(), begin=have.begin, cards=have.cards, now=have.clock()
+        job_id,
+        typed,
+        viewer=viewer(),
+        begin=have.begin,
+        cards=have.cards,
+        now=have.clock(),
+        files=recipeview.captured(job_id).files if sent.get("code") is True else None,
     )
     return told(made)
 
@@ -119,7 +125,20 @@ def taken(content: bytes) -> dict[str, Any]:
 
 def exported(recipe_id: int) -> str:
     with deps().read() as session:
-        return recipe_file.export(recipeview.one(session, recipe_id))
+        return recipe_file.export(session, recipeview.one(session, recipe_id))
+
+
+def code(recipe_id: int) -> dict[str, Any]:
+    """The files that were captured with it, by their paths."""
+    with deps().read() as session:
+        return {"files": dict(recipe_code.files(session, recipe_id, viewer()))}
+
+
+def laid(recipe_id: int, folder: str) -> dict[str, Any]:
+    """Its code in a new folder of the viewer's."""
+    have = deps()
+    path = recipe_code.lay(recipe_id, folder, viewer=viewer(), begin=have.read, broker=have.broker)
+    return {"folder": path}
 
 
 def retracted(recipe_id: int) -> None:
@@ -162,6 +181,20 @@ def recipe_send(recipe_id: int, how: str) -> ResponseReturnValue:
     except InvalidAsk as invalid:
         return jsonify(apijson.problems([shown(one) for one in invalid.problems])), 422
     return jsonify(made), 201
+
+
+@bp.get("/recipes/<int:recipe_id>/code")
+@requires(Permission.USE_PORTAL)
+def recipe_code_show(recipe_id: int) -> ResponseReturnValue:
+    return jsonify(code(recipe_id))
+
+
+@bp.post("/recipes/<int:recipe_id>/code")
+@requires(Permission.SUBMIT_JOB)
+def recipe_code_lay(recipe_id: int) -> ResponseReturnValue:
+    """Into a new `folder`."""
+    folder = apijson.typed(apijson.body(request).get("folder", ""), "folder")
+    return jsonify(laid(recipe_id, folder)), 201
 
 
 @bp.get("/recipes/<int:left>/compare/<int:right>")

@@ -7,7 +7,8 @@ from gateway.core.access import Permission
 from gateway.core.recipe_match import differences
 from gateway.core.recipes import Visibility
 from gateway.errors import NotFound, Refused
-from gateway.services import recipe_clone, recipe_file, recipe_publish
+from gateway.services import recipe_clone, recipe_code, recipe_file, recipe_publish
+from gateway.services.recipe_code import Captured
 from gateway.services.recipe_publish import Typed
 from gateway.store import recipe_reruns as reruns
 from gateway.store import recipes as store
@@ -48,6 +49,8 @@ def _page(recipe_id: int, *, told: str = "") -> str:
         forks = store.children(session, recipe_id, viewer())
         repeated = reruns.of_recipe(session, recipe_id)
         tally = reruns.tallies(session, [recipe_id]).get(recipe_id, Tally())
+        has_code = row.recipe.code is not None and row.recipe.code.captured
+        files = recipe_code.files(session, recipe_id, viewer()) if has_code else {}
     made = recipeview.cloned(row)
     return render_template(
         "pages/recipe.html",
@@ -62,6 +65,7 @@ def _page(recipe_id: int, *, told: str = "") -> str:
         figure_name=recipeview.figure_name,
         told=told,
         own=row.person_id == viewer().person_id,
+        files=files,
         visibility=VISIBILITY,
         groups=viewer().groups,
     )
@@ -90,8 +94,17 @@ def publish() -> ResponseReturnValue:
         metrics=sent.getlist("metric"),
     )
     try:
+        code = recipeview.captured(job_id) if sent.get("code") else None
+        if code is not None and sent.get("seen") != code.digest:
+            return _new_page(job_id, code=code)  # what goes out is looked at first
         made = recipe_publish.publish(
-            job_id, typed, viewer=viewer(), begin=have.begin, cards=have.cards, now=have.clock()
+            job_id,
+            typed,
+            viewer=viewer(),
+            begin=have.begin,
+            cards=have.cards,
+            now=have.clock(),
+            files=code.files if code else None,
         )
     except Refused as refusal:
         return _new_page(job_id, refused=refusal), 422
@@ -99,17 +112,16 @@ def publish() -> ResponseReturnValue:
     return redirect(url_for("recipes.show", recipe_id=made), code=303)
 
 
-def _new_page(job_id: int, *, refused: Refused | None = None) -> str:
-    have = deps()
-    found = recipe_publish.candidate(
-        job_id, viewer=viewer(), begin=have.read, cards=have.cards, now=have.clock()
-    )
+def _new_page(job_id: int, *, refused: Refused | None = None, code: Captured | None = None) -> str:
+    found = recipeview.candidate(job_id)
     return render_template(
         "pages/recipe_new.html",
         job_id=job_id,
         recipe=found.recipe,
         facts=recipeview.facts(found.recipe.receipt),
         saved=found.saved[:20],
+        folder=found.folder,
+        code=code,
         group=found.group,
         groups=viewer().groups,
         sent=request.form,
@@ -117,6 +129,28 @@ def _new_page(job_id: int, *, refused: Refused | None = None) -> str:
         field=refused.field if refused else "",
         visibility=VISIBILITY,
     )
+
+
+@bp.post("/<int:recipe_id>/code")
+@requires(Permission.SUBMIT_JOB)
+def code(recipe_id: int) -> ResponseReturnValue:
+    """Its files into a new folder of the person's own; then the form, in that folder."""
+    have, sent = deps(), request.form
+    try:
+        folder = recipe_code.lay(
+            recipe_id,
+            sent.get("folder", ""),
+            viewer=viewer(),
+            begin=have.read,
+            broker=have.broker,
+        )
+    except Refused as refusal:
+        flash(error_sentence(refusal), "bad")
+        return redirect(url_for("recipes.show", recipe_id=recipe_id), code=303)
+    flash(gettext("Its code lies in %(folder)s now.", folder=folder), "good")
+    check = "1" if sent.get("check") else None
+    place = url_for("submit.new", recipe=recipe_id, folder=folder, check=check)
+    return redirect(place, code=303)
 
 
 @bp.post("/<int:recipe_id>/share")
@@ -172,9 +206,10 @@ def compare() -> ResponseReturnValue:
 def export(recipe_id: int) -> ResponseReturnValue:
     with deps().read() as session:
         row = recipeview.one(session, recipe_id)
+        text = recipe_file.export(session, row)
     name = f"recipe-{row.fingerprint[:12]}.json"
     return Response(
-        recipe_file.export(row),
+        text,
         mimetype="application/json",
         headers={"Content-Disposition": f"attachment; filename={name}"},
     )

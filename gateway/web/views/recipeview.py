@@ -10,8 +10,10 @@ from gateway.core.credits import MILLION
 from gateway.core.recipes import Receipt
 from gateway.core.search_words import asked
 from gateway.errors import NotFound
-from gateway.services import recipe_clone, recipe_reruns
+from gateway.services import recipe_clone, recipe_code, recipe_publish, recipe_reruns
 from gateway.services.recipe_clone import Clone, Moved
+from gateway.services.recipe_code import Captured
+from gateway.services.recipe_publish import Candidate
 from gateway.store import recipe_reruns as reruns
 from gateway.store import recipes as store
 from gateway.store.recipe_reruns import Tally
@@ -41,6 +43,22 @@ class Line:
     step: str
     hours: str
     rating: str
+
+
+def candidate(job_id: int) -> Candidate:
+    """What a job of the viewer's own would be as a recipe."""
+    have = deps()
+    return recipe_publish.candidate(
+        job_id, viewer=viewer(), begin=have.read, cards=have.cards, now=have.clock()
+    )
+
+
+def captured(job_id: int) -> Captured:
+    """The code of such a job as it lies in its working folder now."""
+    found = candidate(job_id)
+    return recipe_code.capture(
+        found.folder, viewer=viewer(), broker=deps().broker, since=found.began
+    )
 
 
 def found(args: MultiDict[str, str]) -> Filters:

@@ -99,6 +99,8 @@ def _cloned() -> str:
     form["recipe"], form["check"] = str(row.id), request.args.get("check", "")[:1]
     if row.recipe.code and row.person_id == viewer().person_id:
         form["working_directory"] = row.recipe.code.folder
+    if request.args.get("folder"):
+        form["working_directory"] = request.args["folder"]
     notice = gettext("Filled from the recipe %(title)s. Look it through.", title=row.recipe.title)
     return formpage.page(form, notice=notice, told=[recipeview.moved_text(m) for m in made.moved])
 
