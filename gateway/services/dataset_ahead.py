@@ -79,7 +79,7 @@ def take_back_late(*, desk: Desk, now: datetime) -> int:
 def finish(session: "Session", job: SiteJobRow, outcome: Outcome, now: datetime) -> None:
     """Whether it came to its end, in the history of the job that it was for."""
     if outcome.code is None:
-        detail = {"nodes": job.facts.get("nodes", "")}
+        detail = {"about": job.facts.get("nodes", "")}
         _tell(session, "datasets_copied", int(job.facts["submission"]), detail, now)
 
 
@@ -113,7 +113,7 @@ def _sent(one: Waiting, plan: Planned, minutes: int, *, desk: Desk, now: datetim
         log.info("datasets_not_copied_ahead", submission=one.submission_id, code=_code(no))
         return False
     with desk.begin() as session:
-        _tell(session, "datasets_copying", one.submission_id, {"nodes": nodes}, now)
+        _tell(session, "datasets_copying", one.submission_id, {"about": nodes}, now)
     return True
 
 

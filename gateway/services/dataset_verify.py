@@ -20,6 +20,7 @@ from gateway.services.environments import NONE
 from gateway.services.offer import offer as read_offer
 from gateway.services.site_jobs import BadResult, Desk, Outcome
 from gateway.services.submit import InvalidAsk
+from gateway.store import dataset_faults, events
 from gateway.store import dataset_work as work
 from gateway.store import datasets as store
 from gateway.store import site_jobs as rows
@@ -120,6 +121,17 @@ def finish(session: "Session", job: SiteJobRow, outcome: Outcome, now: datetime)
     if health != "failed" or version.health != "damaged":
         values["health"] = health
     store.change_version(session, version.id, **values)
+    if health == "damaged":
+        _tell_readers(session, version, now)
+
+
+def _tell_readers(session: "Session", version: VersionRow, now: datetime) -> None:
+    """In the histories of jobs under which the files may have changed."""
+    row = store.get(session, version.dataset_id)
+    word = f"{row.name}@{version.version}" if row else ""
+    for submission_id in dataset_faults.running_with(session, version.id):
+        told = {"about": word}
+        events.add(session, "dataset_damaged", at=now, submission_id=submission_id, detail=told)
 
 
 def finish_manifest(session: "Session", job: SiteJobRow, outcome: Outcome, now: datetime) -> None:  # noqa: ARG001

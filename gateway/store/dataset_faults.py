@@ -1,4 +1,4 @@
-"""Runs that ended in their first minutes because of a dataset of the catalogue."""
+"""Runs that a dataset of the catalogue kept from beginning, and jobs that read one now."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from gateway.store.dataset_models import Dataset, DatasetUse, DatasetVersion
-from gateway.store.models import Job, Run, Submission
+from gateway.store.models import Job, Run, Submission, table_of
 from gateway.store.upsert import CHUNK, chunks
 
 # What the prologue ends with, before the program starts (sluice_train.node.prepare).
@@ -36,3 +36,16 @@ def lost_data(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:
         for run_id, name, version in session.execute(query):
             found.setdefault(run_id, []).append(f"{name}@{version}")
     return found
+
+
+def running_with(session: Session, version_id: int) -> list[int]:
+    """Submissions with this version that have a job on nodes now."""
+    job, used = table_of(Job).c, table_of(DatasetUse).c
+    query = (
+        select(Submission.id)
+        .join(DatasetUse, used.submission_id == Submission.id)
+        .join(Job, job.token == Submission.token)
+        .where(used.version_id == version_id, job.active, job.start_time.is_not(None))
+        .distinct()
+    )
+    return list(session.scalars(query))

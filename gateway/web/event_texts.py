@@ -33,7 +33,9 @@ EVENT_TEXTS = {
     "smoke_failed": _l("Its smoke job did not pass, so it was cancelled"),
     "smoke_not_sent": _l("Its smoke job never came to Slurm, so this one was not sent"),
     "on_stall_set": _l("The group's rule for stalled training runs was set"),
-    "datasets_copying": _l("Its datasets are being copied to the nodes where it will start"),
+    "datasets_copying": _l(
+        "Its datasets are being copied to the nodes where it is planned to start"
+    ),
     "datasets_copied": _l("Its datasets are on the nodes"),
     "dataset_damaged": _l("Files of a dataset were found to differ from what was published"),
     "gate_waits": _l("Paid for, and waits until the group is open for it"),
@@ -49,6 +51,9 @@ def event_text(kind: str, detail: Mapping[str, object]) -> str:
     minutes = detail.get("minutes")
     if isinstance(minutes, int):
         text = gettext("%(what)s to %(time)s", what=text, time=minutes_words(minutes))
+    about = detail.get("about")
+    if isinstance(about, str) and about:
+        text = gettext("%(what)s: %(about)s", what=text, about=about)
     restart = detail.get("restart")
     if isinstance(restart, int):
         text = gettext("%(what)s (restart %(number)s)", what=text, number=restart)

@@ -91,6 +91,25 @@ def test_after_a_report_it_rests_for_a_month(site: Portal) -> None:
     assert due(site) == 1
 
 
+def test_damage_stands_in_the_history_of_jobs_that_read_it_now(site: Portal) -> None:
+    kept = published(site, "words", days=40)
+    reads = ask(values={**ASK.values, "datasets": "words"})
+    over = site.submit(reads, key="over")
+    site.broker.advance(1)
+    site.broker.finish(max(site.broker.jobs))
+    running = site.submit(reads, key="running")
+    beside = site.submit(ask(), key="reads-something-else")
+    waits = site.submit(ask(nodes="4", nproc_per_node="8", values=reads.values), key="waits")
+    site.broker.advance(1)
+    site.work()
+    due(site)
+    damage = {"changed": ["part-001"], "counts": {"changed": 1, "missing": 0, "extra": 0}}
+    end(site, report(version(site, kept), **damage))
+    told = [one for one in (over, running, beside, waits) if "dataset_damaged" in site.events(one)]
+    assert told == [running]
+    assert version(site, kept).health == "damaged"
+
+
 def test_a_job_that_failed_is_tried_again_a_day_later_and_says_nothing_good(site: Portal) -> None:
     kept = published(site, "words", days=40)
     due(site)

@@ -3,6 +3,7 @@
 import json
 import shlex
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -133,8 +134,25 @@ def test_a_copy_that_the_person_can_write_is_refused(site: Portal, cluster: "Ins
     assert site.jobs() == []
 
 
-def test_verification_finds_a_flipped_byte(site: Portal, cluster: "Instance") -> None:
+def running(site: Portal) -> int:
+    """A job that reads it and does not end by itself; its submission."""
+    wanted = ask(datasets="words", command="sleep 600")
+    submission = site.submit(replace(wanted, name="reads-on"), key="running")
+    end = time.monotonic() + 60
+    while True:
+        site.poll()
+        row = next((one for one in site.jobs() if one.name == "reads-on"), None)
+        if row is not None and row.state == "RUNNING":
+            return submission
+        assert time.monotonic() < end
+        time.sleep(0.5)
+
+
+def test_a_flipped_byte_is_found_and_told_to_the_job_that_reads_it(
+    site: Portal, cluster: "Instance"
+) -> None:
     published(site)
+    reads = running(site)
     flip = "printf X | dd of=/datasets/words/deep/7 bs=1 seek=500 conv=notrunc"
     assert cluster.run(["bash", "-c", flip]).returncode == 0
     boss = b.viewer(
@@ -158,6 +176,8 @@ def test_verification_finds_a_flipped_byte(site: Portal, cluster: "Instance") ->
             break
         assert time.monotonic() < end
         time.sleep(1)
+    cluster.run(["scancel", "--name=reads-on"])
+    assert site.events(reads)[-1] == "dataset_damaged"
     report = read_report(checks[0].facts)
     assert version.health == "damaged", json.dumps(checks[0].facts)
     assert report.changed == ("deep/7",)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.store import datasets, events
 from gateway.testing.dataset_samples import add_dataset, add_folder, add_version, manifest_of
 from tests.web.conftest import Site
 
@@ -83,6 +84,34 @@ def test_a_job_gets_the_folder_and_what_it_used_is_kept(site: Site, filled: Fill
     assert f"DATASETS=(/datasets/{dataset})" in next(iter(site.broker.jobs.values())).request.script
     shown = browser.get("/library/datasets/licences").text
     assert "1 job" in shown
+
+
+def test_a_job_tells_what_it_reads_and_that_it_has_changed(site: Site, filled: Fill) -> None:
+    test_a_job_gets_the_folder_and_what_it_used_is_kept(site, filled)
+    site.broker.advance(1)
+    site.look()
+    [job] = site.portal.jobs()
+    page = f"/jobs/{job.id}"
+    mine = site.signed_in()
+    box = mine.get(page).text
+    assert '<a href="/library/datasets/licences">licences@1</a>' in box
+    assert "may have changed under it" not in box
+    with site.begin() as session:
+        found = {"health": "damaged", "checked_at": site.broker.now, "state": "withdrawn"}
+        datasets.change_version(session, 1, **found)
+        told = {"about": "licences@1"}
+        events.add(session, "dataset_damaged", at=site.broker.now, job_id=job.id, detail=told)
+    box = mine.get(page).text
+    assert "Files of licences@1 were found to differ from what was published." in box
+    assert "differ from what was published: licences@1" in box  # in its history
+    assert "withdrawn" in box
+
+
+def test_a_job_that_named_none_has_no_such_box(site: Site, filled: Fill) -> None:
+    site.signed_in().post("/submit", filled())
+    site.look()
+    [job] = site.portal.jobs()
+    assert 'id="datasets"' not in site.signed_in().get(f"/jobs/{job.id}").text
 
 
 def test_one_that_is_not_for_this_person_is_refused_as_if_it_were_not_there(

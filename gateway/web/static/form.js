@@ -52,15 +52,18 @@ document.addEventListener("htmx:after:swap", () => {
   });
 })();
 
-// A dataset that is chosen goes among the words of its field; the list can be searched.
+// A dataset that is chosen goes among the words of its field when its button is pressed (arrow keys
+// pass over many); one that is left chosen is added by the server. The list can be searched.
 (() => {
   const prepare = () => {
-    for (const box of document.querySelectorAll("[data-filters][hidden]")) box.hidden = false;
+    for (const box of document.querySelectorAll("[data-filters][hidden], [data-adds][hidden]")) {
+      box.hidden = false;
+    }
   };
-  document.addEventListener("change", (event) => {
-    const list = event.target;
-    const field = document.getElementById(list.dataset?.addsTo ?? "");
-    if (!field || !list.value) return;
+  document.addEventListener("click", (event) => {
+    const list = document.getElementById(event.target.dataset?.adds ?? "");
+    const field = document.getElementById(event.target.dataset?.to ?? "");
+    if (!field || !list?.value) return;
     const words = field.value.split(/\s+/).filter(Boolean);
     if (!words.includes(list.value)) field.value = [...words, list.value].join(" ");
     list.value = "";
