@@ -110,6 +110,7 @@ class VolumeStore:
             if now.limit_bytes != asked.expected_bytes:
                 text = f"{asked.name} has {now.limit_bytes}, not {asked.expected_bytes}"
                 raise BrokerRefused(text, code="volume_changed_meanwhile")
+            _require_meant(asked, now)
             return self._write(area, provider, asked, now)
 
     def _write(
@@ -284,6 +285,13 @@ def _require_name(name: str) -> None:
 def _require_limit(limit_bytes: int | None) -> None:
     if limit_bytes is not None and (not 0 < limit_bytes <= LARGEST or limit_bytes % STEP):
         raise BrokerRefused(str(limit_bytes), code="volume_bad_limit")
+
+
+def _require_meant(asked: vol.SetVolumeLimit, now: vol.Volume) -> None:
+    """By what is used at this moment: the portal's figure may be an hour old."""
+    low = asked.limit_bytes is not None and asked.limit_bytes < (now.used_bytes or 0)
+    if low and not asked.below_use:
+        raise BrokerRefused(f"{now.used_bytes} are used", code="volume_below_use")
 
 
 def _no(error: Exception) -> GatewayError:

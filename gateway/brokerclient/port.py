@@ -125,6 +125,7 @@ class Broker(Protocol):
         ...
 
     def set_volume_limit(self, request: vol.SetVolumeLimit) -> vol.Volume:
-        """What the file system has after the write: compare it. Below what is used it refuses
-        writes and deletes nothing. Refused with volume_changed_meanwhile."""
+        """What the file system has after the write: compare it. Below what is used, if that is
+        meant, it refuses writes and deletes nothing. Refused with volume_changed_meanwhile,
+        volume_below_use."""
         ...

@@ -65,7 +65,8 @@ def set_limit(
         if wanted is not None:
             _require_size(wanted)
         _require_meant(row, wanted, below_use=below_use)
-        made = _add(session, row, wanted, viewer, now=now, text=words, state=Ask.AGREED)
+        given: dict[str, Any] = {"now": now, "text": words, "below_use": below_use}
+        made = _add(session, row, wanted, viewer, state=Ask.AGREED, **given)
     return carry_out(made, begin=begin, broker=broker, now=now)
 
 
@@ -140,7 +141,7 @@ def carry_out(request_id: int, *, begin: Begin, broker: Broker, now: datetime) -
         before = one.before_bytes if one.tried_at else row.limit_bytes if row else None
         if row is None or not work.claim(session, one.id, before=before, now=now):
             return one
-    wish = vol.SetVolumeLimit(row.area, row.name, before, one.wanted_bytes)
+    wish = vol.SetVolumeLimit(row.area, row.name, before, one.wanted_bytes, one.below_use)
     try:
         back = broker.set_volume_limit(wish)
     except BrokerRefused as no:
@@ -222,12 +223,14 @@ def _add(
     now: datetime,
     text: str,
     state: Ask,
+    below_use: bool = False,
 ) -> int:
     values: dict[str, Any] = {
         "volume_id": row.id,
         "wanted_bytes": wanted,
         "state": state.value,
         "text": text,
+        "below_use": below_use,
     }
     who = _who(viewer, now)
     if state is Ask.OPEN:

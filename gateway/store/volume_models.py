@@ -2,7 +2,16 @@
 
 from datetime import date, datetime
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gateway.store.models import Base
@@ -112,6 +121,7 @@ class VolumeRequest(Base):
     tried_at: Mapped[datetime | None]
     done_at: Mapped[datetime | None]
     code: Mapped[str | None]  # why it failed, or why it is not known yet
+    below_use: Mapped[bool] = mapped_column(server_default=false())  # that was meant
 
 
 class VolumeCap(Base):

@@ -36,6 +36,7 @@ class RequestRow:
     done_at: datetime | None
     code: str | None
     person_id: int | None
+    below_use: bool
     area: str
     name: str
     group: str
@@ -53,7 +54,7 @@ class ChargeRow:
     at: datetime
 
 
-_OWN = [getattr(_R, name) for name in RequestRow.__slots__[:14]]
+_OWN = [getattr(_R, name) for name in RequestRow.__slots__[:15]]
 
 
 def add_request(session: Session, values: dict[str, Any]) -> int | None:

@@ -79,6 +79,9 @@ class FakeVolumes(FakePolicy):
             raise BrokerRefused(asked.name, code="no_such_volume")
         if row.limit_bytes not in {asked.limit_bytes, asked.expected_bytes}:
             raise BrokerRefused(asked.name, code="volume_changed_meanwhile")
+        low = asked.limit_bytes is not None and asked.limit_bytes < (row.used_bytes or 0)
+        if low and row.limit_bytes != asked.limit_bytes and not asked.below_use:
+            raise BrokerRefused(asked.name, code="volume_below_use")
         self.volume_state.change(asked.name, area=area.name, limit_bytes=asked.limit_bytes)
         return self.volume_state.rows[area.name, asked.name]
 

@@ -53,9 +53,11 @@ class MakeVolume:
 
 @dataclass(frozen=True, slots=True)
 class SetVolumeLimit:
-    """Refused unless the limit is `expected_bytes` now, or already what is wanted."""
+    """Refused unless the limit is `expected_bytes` now, or already what is wanted; and below what
+    is used now, unless `below_use` says that it is meant."""
 
     area: str
     name: str
     expected_bytes: int | None
     limit_bytes: int | None
+    below_use: bool = False

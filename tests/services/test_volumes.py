@@ -330,6 +330,22 @@ def test_below_what_is_used_wants_a_second_word(begin, broker, people, home, loo
     assert row(begin, home).used_bytes == 600 * GB
 
 
+def test_what_was_written_since_the_last_look_counts(begin, broker, people, home, look):
+    """The broker looks again: the portal's figure may be an hour old."""
+    use(broker, 600 * GB)
+    done = requests.set_limit(home, 500 * GB, **given(begin, broker, people, "admin"))
+    assert (done.state, done.code) == (Ask.FAILED, "volume_below_use")
+    assert broker.volume_state.rows["volumes", "nlp-home"].limit_bytes == TB
+    broker.silent_before_next()
+    done = requests.set_limit(
+        home, 500 * GB, below_use=True, **given(begin, broker, people, "admin")
+    )
+    assert done.state is Ask.AGREED
+    # Whoever goes on with it knows that it was meant.
+    assert requests.carry_on(begin=begin, broker=broker, now=NOW + timedelta(minutes=5)) == 1
+    assert broker.volume_state.rows["volumes", "nlp-home"].limit_bytes == 500 * GB
+
+
 def test_of_two_administrators_one_is_told_to_look_again(begin, broker, people, home):
     """The second one still sees the limit that was read before the first one changed it."""
     broker.volume_state.change("nlp-home", limit_bytes=4 * TB)

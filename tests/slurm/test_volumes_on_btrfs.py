@@ -4,6 +4,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -115,7 +116,11 @@ def test_lowered_below_use_refuses_writes_and_deletes_nothing(
 ) -> None:
     made = make(50 * MB)
     assert write(cluster, f"{made.path}/kept", 30) == (0, "")
-    low = broker.set_volume_limit(vol.SetVolumeLimit("volumes", made.name, 50 * MB, 10 * MB))
+    wish = vol.SetVolumeLimit("volumes", made.name, 50 * MB, 10 * MB)
+    with pytest.raises(BrokerRefused) as no:
+        broker.set_volume_limit(wish)
+    assert no.value.code == "volume_below_use"
+    low = broker.set_volume_limit(replace(wish, below_use=True))
     assert low.limit_bytes == 10 * MB
     assert (low.used_bytes or 0) >= 30 * MB
     assert write(cluster, f"{made.path}/more", 5)[0] != 0
