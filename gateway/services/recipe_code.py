@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gateway.brokerclient.port import Broker
 from gateway.core import recipe_code as core
 from gateway.core.access import Viewer
+from gateway.core.runfolder import FOLDER as RUNS
 from gateway.errors import BrokerRefused, NotFound, Refused
 from gateway.store import recipe_code as store
 from gateway.store import recipes
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 MOST_FOLDERS = 60
-# Made by programs, or other people's code: an environment or a package list stands for them.
-_PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env", "wandb"})
+# Other people's code, that an environment or a list of packages stands for.
+_PACKAGES = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env"})
+_RESULTS = frozenset({RUNS, "checkpoints", "logs", "outputs", "runs", "mlruns", "wandb"})
+_PASSED_OVER = _PACKAGES | _RESULTS
 
 
 @dataclass(slots=True)

@@ -1,4 +1,5 @@
-"""A run becomes a recipe, a colleague clones it on the same cluster, and the rerun fits."""
+"""A run becomes a recipe with its code, a colleague clones it on the same cluster, and the rerun
+fits."""
 
 import time
 from dataclasses import replace
@@ -8,7 +9,14 @@ import pytest
 
 from gateway.core.access import Viewer
 from gateway.core.recipes import Visibility
-from gateway.services import offer, recipe_clone, recipe_publish, recipe_reruns, training
+from gateway.services import (
+    offer,
+    recipe_clone,
+    recipe_code,
+    recipe_publish,
+    recipe_reruns,
+    training,
+)
 from gateway.services.environments import NONE
 from gateway.services.recipe_publish import Typed
 from gateway.store import recipe_reruns as reruns
@@ -19,6 +27,7 @@ from gateway.testing.database import database
 from gateway.testing.portal import Portal, ask, portal
 
 pytestmark = pytest.mark.slurm
+TRAIN = "print('::metric loss=' + str(2 / 3))\n"
 
 
 @pytest.fixture
@@ -55,7 +64,8 @@ def ran(site: Portal, wanted, viewer: Viewer, key: str) -> tuple[int, int]:
 def test_a_colleague_repeats_a_run_and_it_fits(site: Portal) -> None:
     site.runs_of = lambda job_id: [run for run in site.runs() if run.job_id == job_id]
     folder = "/home/nlp-1/recipe"
-    site.hands.cluster.run(["mkdir", "-p", folder], user="nlp-1")
+    write = f"mkdir -p {folder} && cat > {folder}/train.py"
+    site.hands.cluster.run(["sh", "-c", write], user="nlp-1", stdin=TRAIN)
     wanted = ask(
         template="command",
         nodes="1",
@@ -63,9 +73,11 @@ def test_a_colleague_repeats_a_run_and_it_fits(site: Portal) -> None:
         time_limit="10",
         name="repeat",
         working_directory=folder,
-        values={"command": f"python3 -c '{_line()}'", "gpus_per_node": "1"},
+        values={"command": "python3 train.py", "gpus_per_node": "1"},
     )
     _, job = ran(site, wanted, site.viewer, "first")
+    code = recipe_code.capture(folder, viewer=site.viewer, broker=site.broker, since=None)
+    assert code.files == {"train.py": TRAIN}
     made = recipe_publish.publish(
         job,
         Typed("Repeat me", visibility=Visibility.SITE),
@@ -73,6 +85,7 @@ def test_a_colleague_repeats_a_run_and_it_fits(site: Portal) -> None:
         begin=site.begin,
         cards={},
         now=site.now,
+        files=code.files,
     )
 
     person = b.add_person(site.begin, "nlp-2")
@@ -90,7 +103,10 @@ def test_a_colleague_repeats_a_run_and_it_fits(site: Portal) -> None:
     assert filled.ask.working_directory == "~"
     assert offer.offer(colleague, begin=site.begin).groups
 
-    again = replace(filled.ask, working_directory="/home/nlp-2")
+    given = {"viewer": colleague, "begin": site.begin, "broker": site.broker}
+    mine = recipe_code.lay(made, "~/recipes/repeat", **given)
+    assert mine == "/home/nlp-2/recipes/repeat"
+    again = replace(filled.ask, working_directory=mine)
     sent, _ = ran(site, again, colleague, "again")
     recipe_reruns.note(sent, made, row.recipe, again, is_check=True, begin=site.begin, now=site.now)
     options = {"begin": site.begin, "read": site.begin, "cards": {}}
@@ -99,7 +115,3 @@ def test_a_colleague_repeats_a_run_and_it_fits(site: Portal) -> None:
     with site.begin() as session:
         tally = reruns.tallies(session, [made])[made]
     assert (tally.compared, tally.within_1) == (1, 1)
-
-
-def _line() -> str:
-    return 'print(chr(58)*2 + chr(109) + "etric loss=" + str(2/3))'
