@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 EVERY = timedelta(hours=1)
+SOON = timedelta(minutes=2)
 GONE, DIFFERS = "volume_gone", "volume_limit_differs"
 Found = Mapping[tuple[str, str], vol.Volume]
 
@@ -34,16 +35,23 @@ class Report:
 
 
 def look_when_due(*, begin: Begin, broker: Broker, now: datetime, zone: tzinfo) -> Report | None:
-    """What somebody died over is gone on with at once; figures are read once an hour. None: it was
-    not due."""
+    """What somebody died over is gone on with at once; figures are read once an hour, and soon
+    after a job failed in a volume, which may be full. None: it was not due."""
     closed = volume_requests.carry_on(begin=begin, broker=broker, now=now)
     with begin() as session:
-        last = store.last_read(session)
-        making = any(row.state is State.MAKING for row in store.listed(session))
-    if last is not None and now - last < EVERY and not making and not closed:
+        due = _is_due(session, now)
+    if not due and not closed:
         return None
     report = look(begin=begin, broker=broker, now=now, zone=zone)
     return Report(report.volumes, closed, report.code)
+
+
+def _is_due(session: "Session", now: datetime) -> bool:
+    last, rows = store.last_read(session), store.listed(session)
+    if last is None or now - last >= EVERY or any(row.state is State.MAKING for row in rows):
+        return True
+    folders = [row.path for row in rows if row.state is State.THERE]
+    return now - last >= SOON and store.failed_in(session, folders, since=last)
 
 
 def look(*, begin: Begin, broker: Broker, now: datetime, zone: tzinfo) -> Report:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from gateway.core.volumes import Day, State
 from gateway.store import volume_models as vm
-from gateway.store.models import table_of
+from gateway.store.models import Job, Run, table_of
 from gateway.store.upsert import insert_if_new
 
 _V, _DAY = vm.Volume, vm.VolumeDay
@@ -50,6 +50,10 @@ class VolumeRow:
     read_at: datetime | None
     created_at: datetime
     retired_at: datetime | None
+
+    def holds(self, folder: str) -> bool:
+        """Whether this folder is the volume or inside it."""
+        return bool(self.path) and (folder == self.path or folder.startswith(f"{self.path}/"))
 
     @property
     def free_bytes(self) -> int | None:
@@ -139,6 +143,20 @@ def listed(session: Session, groups: Collection[str] | None = None) -> list[Volu
 def every(session: Session) -> list[VolumeRow]:
     """Also those that are retired."""
     return _all(session)
+
+
+def around(session: Session, folder: str) -> VolumeRow | None:
+    """That which this folder is in."""
+    return next((row for row in listed(session) if row.holds(folder)), None)
+
+
+def failed_in(session: Session, folders: Collection[str], *, since: datetime) -> bool:
+    """Whether a program failed since then that worked inside one of these folders."""
+    if not folders:
+        return False
+    query = select(Job.working_directory).join(Run, Run.job_id == Job.id).distinct()
+    found = session.scalars(query.where(Run.end_time > since, Run.state == "FAILED"))
+    return any(f"{place}/".startswith(tuple(f"{one}/" for one in folders)) for place in found)
 
 
 def add(session: Session, values: dict[str, Any]) -> int | None:

@@ -145,6 +145,24 @@ def test_figures_are_read_once_an_hour(begin, broker, home):
     assert row(begin, home).used_bytes == 5 * GB
 
 
+def test_figures_are_read_soon_after_a_job_failed_there(begin, broker, home):
+    def due(minutes):
+        at = NOW + timedelta(minutes=minutes)
+        return volume_read.look_when_due(begin=begin, broker=broker, now=at, zone=ZONE)
+
+    def ends(folder, state):
+        job = b.add_job(begin, working_directory=folder, state=state)
+        b.add_run(begin, job, state=state, end_time=NOW + timedelta(minutes=5))
+
+    ends("/volumes/nlp-home-not", "FAILED")
+    ends("/volumes/nlp-home/exp", "COMPLETED")
+    assert due(6) is None
+    ends("/volumes/nlp-home/exp", "FAILED")
+    assert due(1) is None  # read a minute ago
+    assert due(6).volumes == 1
+    assert due(10) is None
+
+
 def test_a_day_keeps_its_last_figures(begin, broker, home, look):
     for hour, used in ((0, 1), (1, 2), (5, 3)):  # 12:00 UTC is 20:00 there: the third is tomorrow
         use(broker, used * GB)

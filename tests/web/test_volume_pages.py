@@ -181,6 +181,29 @@ def test_the_form_offers_the_groups_volumes_and_warns(site, home):
     assert "97 % full" in browser.post("/submit/choices", typed).text.replace("&nbsp;", " ")
 
 
+def test_a_job_that_failed_in_a_full_volume_is_told_what_to_do(site, home):
+    now = site.broker.now
+    given = {"user": "nlp-1", "group": "nlp", "working_directory": "/volumes/nlp-home/exp"}
+    ended = given | {"state": "FAILED", "end_time": now - timedelta(minutes=5), "exit_code": 1}
+    job = b.add_job(site.begin, **ended)
+    old = b.add_job(site.begin, **ended | {"end_time": now - timedelta(days=3)})
+    other = b.add_job(site.begin, **ended | {"working_directory": "/home/nlp-1"})
+    running = b.add_job(site.begin, **given, state="RUNNING", start_time=now)
+    browser = site.signed_in()
+
+    def page(job_id: int) -> str:
+        return browser.get(f"/jobs/{job_id}").text.replace("&nbsp;", " ")
+
+    assert "512 GB of 1 TB" in page(job)
+    assert "ask for more room" not in page(job)
+    use(site, 1000 * GB)
+    assert "It failed, and its volume is 97 % full" in page(job)
+    assert f'href="/volumes/{home}">Ask for more' in page(job)
+    assert "the job fails when it can write no more" in page(running)
+    assert "ask for more room" not in page(old)
+    assert 'id="volume"' not in page(other)
+
+
 def test_the_api_says_and_does_the_same(site, home):
     member, boss = api_caller(site, "nlp-1"), api_caller(site, "boss")
     (one,) = member.get("/volumes").get_json()["volumes"]

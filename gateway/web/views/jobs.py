@@ -36,6 +36,7 @@ from gateway.web.views import (
     joblist,
     jobstart,
     jobview,
+    jobvolume,
     outputs,
     resultview,
     spotsaved,
@@ -82,6 +83,7 @@ def show(job_id: int) -> ResponseReturnValue:
         begins=jobstart.build(page),
         causes=jobcauses.build(page),
         used=jobdatasets.build(page),
+        volume=jobvolume.build(page),
         place=standingview.build(page, request.args.get("compare", "")),
     )
 

@@ -26,7 +26,7 @@ def folders(group: str) -> list[tuple[str, str]]:
 def warnings(group: str, folder: str) -> Mapping[str, Warned]:
     """At the working folder, where its volume is nearly full or not known to be there."""
     for row in _rows(group):
-        if folder != row.path and not folder.startswith(f"{row.path}/"):
+        if not row.holds(folder):
             continue
         told = _doubt(row)
         if told:
