@@ -51,8 +51,9 @@ def _told(page: JobView, row: VolumeRow) -> str:
         return ""
     if failed:
         return gettext(
-            "It failed, and its volume is %(share)s %% full: what it wrote last may not have"
-            " fitted. Remove what nobody needs there, or ask for more room; then submit it again.",
+            "It failed, and its volume is %(share)s %% full: what it wrote there may not have"
+            " fitted, its last output included. Remove what nobody needs there, or ask for more"
+            " room; then submit it again.",
             share=share,
         )
     return gettext(
