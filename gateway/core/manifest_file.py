@@ -148,8 +148,15 @@ def _resources(read: Reader, table: Mapping[str, object], fields: tuple[Field, .
         gpus_per_node=read.range(table, "gpus_per_node", lowest=0),
         cpus_per_process=read.integer(table, "cpus_per_process", 1) or 1,
         array=_array(read, table["array"], fields) if "array" in table else None,
-        memory_mb=read.integer(table, "memory_mb", 1),
+        memory_mb=_memory(read, table),
     )
+
+
+def _memory(read: Reader, table: Mapping[str, object]) -> int | None:
+    found = read.integer(table, "memory_mb", None)
+    if found is not None and found < 1:
+        read.fault("manifest_value", "memory_mb must be 1 or more", key="memory_mb")
+    return found
 
 
 def _array(read: Reader, value: object, fields: tuple[Field, ...]) -> ArrayRule | None:

@@ -363,6 +363,8 @@ def test_all_refusals_come_at_once() -> None:
         ("requeue = false", "requeue = 1"),
         ("cpus_per_process = 3", "cpus_per_process = true"),
         ("cpus_per_process = 3", 'cpus_per_process = "3"'),
+        ("cpus_per_process = 3", "cpus_per_process = 3\nmemory_mb = 0"),
+        ("cpus_per_process = 3", 'cpus_per_process = 3\nmemory_mb = "2G"'),
         ("[sbatch]\n", "sbatch = 1\n[x]\n"),
         ('default = "fast"', "default = 1.5"),
         ('default = "fast"', 'pattern = "("'),
@@ -377,6 +379,12 @@ def test_a_value_of_another_type_is_a_fault_and_no_crash(old: str, new: str) -> 
     with pytest.raises(BadManifest) as bad:
         parse_manifest(GOOD.replace(old, new, 1))
     assert all(fault.text for fault in bad.value.faults)
+
+
+def test_memory_is_the_partitions_own_unless_it_is_named() -> None:
+    assert parse_manifest(GOOD).resources.memory_mb is None
+    text = GOOD.replace("cpus_per_process = 3", "cpus_per_process = 3\nmemory_mb = 2048")
+    assert parse_manifest(text).resources.memory_mb == 2048
 
 
 def test_a_default_that_is_true_or_a_number_is_read_as_typed() -> None:

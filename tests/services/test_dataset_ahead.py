@@ -89,6 +89,10 @@ def test_it_is_copied_there_by_a_job_of_the_same_person_without_cards(site: Port
     assert "DATASETS=(/datasets/1)" in wanted.script
     assert wanted.time_limit_minutes <= 5
     assert (wanted.account, wanted.partition, wanted.qos) == ("nlp", "a100", "spot")
+    assert (wanted.memory_mb_per_node, site.broker.jobs[job].request.memory_mb_per_node) == (
+        2048,
+        None,
+    )
     assert "datasets_copying" in site.events(2)
 
 
