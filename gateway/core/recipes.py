@@ -16,6 +16,7 @@ from typing import Any
 FORMAT = 1
 LONGEST_TITLE, LONGEST_SUMMARY, LONGEST_WORD, LONGEST_VALUE = 120, 4000, 64, 2**18
 MOST_TAGS, MOST_VALUES, MOST_METRICS, MOST_DATASETS = 12, 100, 40, 50
+MOST_CARDS = 1_000_000
 LARGEST = 2**53  # beyond it a JSON number is not exact
 _TAG = re.compile(r"[^\W_][\w.+-]{0,39}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@/-]{0,63}")
@@ -60,7 +61,7 @@ class Shape:
         for text in (self.partition, self.qos, self.gpu_type, self.time_limit):
             _line(text, LONGEST_WORD)
         for number in (self.nodes, self.nproc_per_node, self.gpus, self.tasks):
-            _number(number, most=1_000_000)
+            _number(number, most=MOST_CARDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,8 @@ class Receipt:
     def __post_init__(self) -> None:
         _line(self.cluster, LONGEST_WORD)
         _line(self.gpu_type, LONGEST_WORD)
-        wholes = (self.gpus, self.run_seconds, self.wait_seconds, self.peak_bytes)
+        _number(self.gpus, most=MOST_CARDS)
+        wholes = (self.run_seconds, self.wait_seconds, self.peak_bytes)
         for number in (*wholes, self.cost, self.quoted, self.step_seconds):
             _number(number)
         for number in (self.ran_at, self.tokens_per_second, self.mfu):

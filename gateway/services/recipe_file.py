@@ -19,7 +19,7 @@ from gateway.wire import codec
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-LARGEST = 4 * 1024 * 1024  # bytes: code is written with escapes
+LARGEST = 2**21 - 2**16  # bytes: code is written with escapes; the portal takes 2 MiB in all
 _DEEPEST = 8
 _KEYS = frozenset({"sluice_recipe", "fingerprint", "recipe", "files"})
 

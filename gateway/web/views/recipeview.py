@@ -66,16 +66,21 @@ def found(args: MultiDict[str, str]) -> Filters:
     gpus, cost = args.get("gpus", type=int), args.get("cost", type=float)
     return Filters(
         asked=asked(args.get("q", "")[:200]),
-        template=args.get("template", "")[:64],
-        model=args.get("model", "")[:120],
+        template=_filter(args, "template"),
+        model=_filter(args, "model"),
         gpus=gpus if gpus is not None and 0 <= gpus <= LARGEST_ID else None,
-        gpu_type=args.get("gpu_type", "")[:64],
+        gpu_type=_filter(args, "gpu_type"),
         cost=int(cost * MILLION) if cost is not None and 0 <= cost < 1e9 else None,
-        dataset=args.get("dataset", "")[:64],
-        tag=args.get("tag", "")[:40].lstrip("#"),
+        dataset=_filter(args, "dataset"),
+        tag=_filter(args, "tag").lstrip("#"),
         mine=viewer().person_id if args.get("mine") else None,
         order=args.get("order", "new"),
     )
+
+
+def _filter(args: MultiDict[str, str], name: str) -> str:
+    """PostgreSQL does not take NUL, not even to look for it."""
+    return args.get(name, "")[:120].replace("\0", "")
 
 
 def lines(session: "Session", rows: list[RecipeRow]) -> list[Line]:
