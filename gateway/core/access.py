@@ -28,6 +28,7 @@ class Permission(StrEnum):
     MANAGE_ENVIRONMENTS = "manage_environments"
     MANAGE_DATASETS = "manage_datasets"
     MANAGE_VOLUMES = "manage_volumes"
+    MANAGE_RECIPES = "manage_recipes"
 
 
 _RESEARCHER = frozenset({Permission.USE_PORTAL, Permission.SUBMIT_JOB})

@@ -68,6 +68,21 @@ class RecipeCode(Base):
     at: Mapped[datetime]
 
 
+class RecipeHiding(Base):
+    """An administrator's act: a recipe taken from the Library, or put there again, and why. Rows
+    are only added; the newest one holds."""
+
+    __tablename__ = "recipe_hiding"
+    __table_args__ = (Index(None, "recipe_id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    recipe_id: Mapped[int] = mapped_column(ForeignKey("recipe.id"))
+    person_id: Mapped[int] = mapped_column(ForeignKey("person.id"))
+    hidden: Mapped[bool]
+    why: Mapped[str] = mapped_column(Text)
+    at: Mapped[datetime]
+
+
 class RecipeLabel(Base):
     """What filters ask for: a tag, a dataset's name, or the model in small letters."""
 
