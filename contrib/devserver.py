@@ -54,6 +54,7 @@ from gateway.testing.result_samples import fill_results
 from gateway.testing.snapshot_samples import fill_snapshots
 from gateway.testing.spot_samples import fill_spot
 from gateway.testing.training_samples import RUN, Trainer, fill_training
+from gateway.testing.volume_samples import fill_volumes
 from gateway.testing.wait_samples import fill_waits
 from gateway.web.app import create_app
 from gateway.wire import messages as m
@@ -97,13 +98,14 @@ def _build(port: int) -> Callable[..., Any]:
     fill_money(begin, now=broker.now)
     fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
-    fill_datasets(begin, broker, 1, now=broker.now)
     fill_snapshots(begin, broker, now=broker.now)
+    fill_volumes(begin, broker, now=broker.now, zone=settings.timezone)
     fill_forecasts(begin, now=broker.now, cluster="before")
     fill_waits(begin, now=broker.now, cluster=CLUSTER)
     spot.refresh(begin=begin, read=begin, now=broker.now, zone=settings.timezone)
     world.trainer = _training(begin, broker)
     ended: dict[str, Any] = {"state": "COMPLETED", "end_time": broker.now, "cluster": CLUSTER}
+    fill_datasets(begin, broker, 1, now=broker.now)
     fill_results(begin, broker.files, now=broker.now, **ended)
     keep_history.keep(world.history, begin=begin, read=begin, now=broker.now)
     world.training = forecast_train.start(world.history, now=broker.now)

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from sqlalchemy import select
+
 from gateway.store import dataset_models as dm
+from gateway.store.models import Submission
 from gateway.store.uow import Begin
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakefiles import EVERYONES
@@ -109,3 +112,32 @@ def fill_datasets(begin: Begin, broker: FakeBroker, owner_id: int, *, now: datet
             **(lineage if one.name == "nlp-clean" else {}),
         )
         parent = parent or version_id
+        if one.health == "damaged":
+            _found_damaged(begin, version_id, now - timedelta(days=2))
+    _used(begin)
+
+
+def _found_damaged(begin: Begin, version_id: int, at: datetime) -> None:
+    report = {
+        "changed": ["train/part-007", "train/part-019"],
+        "missing": ["labels.csv"],
+        "extra": [],
+        "counts": {"changed": 2, "missing": 1, "extra": 0},
+        "files": 2400,
+        "bytes_read": 24_500_000_000,
+        "seconds": 40.2,
+        "writable": False,
+        "error": "",
+        "manifest": "0" * 64,
+    }
+    facts = {"version_id": version_id, "site_job": None, "at": at}
+    with begin() as session:
+        session.add(dm.DatasetCheck(**facts, health="damaged", facts=report))
+
+
+def _used(begin: Begin) -> None:
+    """The first two by the submissions that are there."""
+    with begin() as session:
+        sent = session.scalars(select(Submission.id).where(Submission.job_id.is_not(None)).limit(9))
+        for number, submission_id in enumerate(sent.all()):
+            session.add(dm.DatasetUse(submission_id=submission_id, version_id=1 + number % 2))
