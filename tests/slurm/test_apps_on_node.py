@@ -101,6 +101,17 @@ def people(person: Person, jupyter: str) -> Apps:
     return Apps(person, jupyter)
 
 
+def test_a_cell_finds_the_datasets_and_one_that_can_be_written_is_refused(people: Apps) -> None:
+    job = people.started(datasets="/usr/share")
+    _, told = people.cell(job, "import os; print(os.environ['SLUICE_DATASETS'])")
+    assert told.strip() == "/usr/share"
+    people.person.run("scancel", str(job))
+    refused = people.submit(datasets=HOME)
+    people.until(refused, lambda: "can be written" in people.log(refused), START_SECONDS)
+    people.gone(refused)
+    assert people.ready(refused) is None
+
+
 def test_a_cell_runs_through_the_door_and_nobody_gets_in_without_the_key(people: Apps) -> None:
     job = people.started()
     door = people.ready(job)
