@@ -44,9 +44,11 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A request that waits, with who may answer it and what it costs more a month."""
+    """A request that waits, with who may answer it and what it costs more a month. `have`: the
+    limit that there is."""
 
     one: RequestRow
+    have: int | None
     more: int | None
     may_agree: bool
     may_answer: bool
@@ -91,10 +93,10 @@ def group(
 ) -> GroupVolumes:
     """The caller has looked that the viewer may see the group."""
     rows = store.listed(session, [name])
-    waiting = work.requests(session, groups=[name], states=_OPEN)
+    asked = work.requests(session, groups=[name], states=_OPEN)
     return GroupVolumes(
         volumes=pictures(session, rows, now=now, zone=zone),
-        pending=[_pending(session, one, viewer, now=now) for one in waiting],
+        pending=[_pending(session, one, viewer, now=now) for one in asked],
         cap=work.cap(session, name),
         limits=work.limits_of(session, name, but=0),
     )
@@ -123,12 +125,11 @@ def everything(
     session: "Session", viewer: Viewer | None, *, now: datetime, zone: tzinfo
 ) -> Everything:
     volume_rights.require_manager(viewer)
-    waiting = work.requests(session, states=_OPEN)
     return Everything(
         areas=store.areas(session),
         volumes=pictures(session, store.listed(session), now=now, zone=zone),
         strangers=store.strangers(session),
-        pending=[_pending(session, one, viewer, now=now) for one in waiting],
+        pending=waiting(session, viewer, now=now),
         prices=work.prices(session),
         caps=work.caps(session),
     )
@@ -145,6 +146,13 @@ def listed(
     """All that this person may see."""
     rows = [r for r in store.listed(session) if volume_rights.rights(viewer, r.group).see]
     return pictures(session, rows, now=now, zone=zone)
+
+
+def waiting(session: "Session", viewer: Viewer | None, *, now: datetime) -> list[Pending]:
+    """What is asked for in the volumes that this person may see."""
+    open_ones = work.requests(session, states=_OPEN)
+    seen = [one for one in open_ones if volume_rights.rights(viewer, one.group).see]
+    return [_pending(session, one, viewer, now=now) for one in seen]
 
 
 def pictures(
@@ -219,6 +227,7 @@ def _pending(
     is_open = one.state is Ask.OPEN
     return Pending(
         one=one,
+        have=have,
         more=more,
         may_agree=is_open and volume_rights.may_agree(session, one, viewer),
         may_answer=is_open and volume_rights.rights(viewer, one.group).lead,

@@ -39,6 +39,7 @@ NOT_IN_MENU = {
     "results.show",
     "volumes.days_csv",
     "volumes.index",
+    "volumes.library",
     "volumes.show",
     "recipes.compare",
     "recipes.export",

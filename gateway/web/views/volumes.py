@@ -50,6 +50,26 @@ def index(name: str) -> ResponseReturnValue:
     )
 
 
+@bp.get("/library/volumes")
+@requires(Permission.USE_PORTAL)
+def library() -> ResponseReturnValue:
+    """Of all groups that one may see."""
+    now, zone = _now()
+    with deps().read() as session:
+        found = pages.listed(session, viewer(), now=now, zone=zone)
+        pending = pages.waiting(session, viewer(), now=now)
+    return render_template(
+        "pages/library_volumes.html",
+        volumes=found,
+        pending=pending,
+        view=volumeview,
+        states=STATES,
+        sentence=sentence,
+        answer=AnswerForm(formdata=None),
+        manages=volume_rights.manages(viewer()),
+    )
+
+
 @bp.get("/volumes/<int:volume_id>")
 @requires(Permission.USE_PORTAL)
 def show(volume_id: int) -> ResponseReturnValue:
@@ -218,7 +238,7 @@ def _page(
         page=page,
         row=page.picture.row,
         have=have,
-        chart=volumeview.use_chart(page.days),
+        chart=volumeview.use_chart(page.days, page.picture.full),
         view=volumeview,
         states=STATES,
         sentence=sentence,

@@ -1,7 +1,7 @@
 """What the pages of volumes say in words, and the chart of one."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from gateway.core.volumes import Day, Full, format_size
 from gateway.services.volume_pages import Pending, Picture
@@ -29,10 +29,19 @@ def limit(one: Picture) -> str:
     return size(one.row.limit_bytes)
 
 
-def full_words(full: Full | None) -> str:
+def growth(one: Picture) -> str:
+    """`+424 GB`."""
+    if one.growth is None:
+        return "–"
+    sign = "+" if one.growth > 0 else "−" if one.growth < 0 else ""
+    return sign + format_size(abs(one.growth))
+
+
+def full_words(one: Picture) -> str:
     """When it is full, with the doubt; why there is no day, where there is none."""
+    full = one.full
     if full is None:
-        return gettext("cannot be told")
+        return _no_day(one)
     at, first = day(full.at), day(full.earliest)
     if full.latest is None:
         return gettext("about %(at)s, from %(first)s, or never", at=at, first=first)
@@ -40,6 +49,14 @@ def full_words(full: Full | None) -> str:
         return gettext("about %(at)s", at=at)
     last = day(full.latest)
     return gettext("about %(at)s (%(first)s – %(last)s)", at=at, first=first, last=last)
+
+
+def _no_day(one: Picture) -> str:
+    if one.row.limit_bytes is None:
+        return "–"
+    if one.growth is None:
+        return gettext("too little is known yet")
+    return gettext("it does not grow") if one.growth <= 0 else gettext("cannot be told")
 
 
 def tone(one: Picture) -> str:
@@ -51,9 +68,8 @@ def tone(one: Picture) -> str:
 def asked_words(one: Pending) -> str:
     """`1 TB → 3 TB`, with what that costs."""
     wanted = gettext("no limit") if one.one.wanted_bytes is None else size(one.one.wanted_bytes)
-    if one.more is None:
-        return wanted
-    return f"{wanted} · {more_words(one.more)}"
+    step = f"{size(one.have)} → {wanted}"
+    return step if one.more is None else f"{step} · {more_words(one.more)}"
 
 
 def more_words(more: int) -> str:
@@ -85,13 +101,15 @@ def happened(one: RequestRow) -> str:
     return words
 
 
-def use_chart(days: Sequence[Day]) -> Charted | None:
-    """Used and limit, day by day; None before anything was read."""
-    marked = [(_noon(one), one) for one in thinned(days, _PLACES)]
+def use_chart(days: Sequence[Day], full: Full | None) -> Charted | None:
+    """Used and limit, day by day, and on to the day when it is full; None before anything was
+    read."""
+    marked = [(_noon(one.day), one) for one in thinned(days, _PLACES)]
     # A day that nobody read is a gap, not a line through it.
     lines = [
         Series("main", gettext("used"), [(at, one.used, 0) for at, one in marked]),
         Series("high", gettext("limit"), [(at, one.limit, 0) for at, one in marked]),
+        Series("ahead", gettext("estimate"), _ahead(days, full)),
     ]
     drawn = chart([one for one in lines if any(y is not None for _, y, _ in one.values)])
     if drawn is None:
@@ -107,7 +125,7 @@ def use_chart(days: Sequence[Day]) -> Charted | None:
         title=title,
         now=size(now),
         label=gettext("%(title)s; the table beneath has the numbers", title=title),
-        low=size(int(drawn.low)),
+        low=size(int(drawn.low)) if drawn.low else "0",
         high=size(int(drawn.high)),
         chart=drawn,
         heads=[gettext("Used"), gettext("Limit")],
@@ -116,7 +134,21 @@ def use_chart(days: Sequence[Day]) -> Charted | None:
     )
 
 
-def _noon(one: Day) -> float:
+def _ahead(days: Sequence[Day], full: Full | None) -> list[tuple[float, float | None, int]]:
+    """From the last figure as far ahead as the chart looks back, at most to the limit."""
+    last = next((one for one in reversed(days) if one.used is not None), None)
+    if full is None or last is None or last.used is None:
+        return []
+    back = max(1, (last.day - days[0].day).days)
+    ahead = min(back, (full.at - last.day).days)
+    if ahead <= 0:
+        return []
+    end = last.used + full.per_day * ahead
+    end = end if last.limit is None else min(end, last.limit)
+    return [(_noon(last.day), last.used, 0), (_noon(last.day + timedelta(days=ahead)), end, 0)]
+
+
+def _noon(at: date) -> float:
     """In the middle of the day, so that every zone near the site's shows the same date."""
-    begins = datetime(one.day.year, one.day.month, one.day.day, tzinfo=deps().settings.timezone)
+    begins = datetime(at.year, at.month, at.day, tzinfo=deps().settings.timezone)
     return (begins + timedelta(hours=12)).timestamp()
