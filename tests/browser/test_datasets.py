@@ -76,4 +76,5 @@ def test_without_javascript(sign_in: SignIn) -> None:
     page.select_option("#f-pick-datasets", "waves@1")
     submit(page)
     page.wait_for_url("**/jobs/**")
-    ended(page)
+    expect(page.locator("#datasets")).to_contain_text("waves@1")
+    assert "DATASETS=(/datasets/waves/v1)" in page.content()  # the script that Slurm has
