@@ -224,6 +224,41 @@ def test_the_api_says_and_does_the_same(site, home):
     assert api_caller(site, "vision-1").get(f"/volumes/{home}").status_code == 404
 
 
+def test_the_api_refuses_and_withdraws(site, home):
+    member, lead = api_caller(site, "nlp-1"), api_caller(site, "nlp-lead")
+
+    def asked() -> int:
+        sent = member.post(f"/volumes/{home}/request", {"size": "2 TB", "text": ""})
+        return int(sent.get_json()["id"])
+
+    first = asked()
+    again = member.post(f"/volumes/{home}/request", {"size": "3 TB", "text": ""})
+    assert (again.status_code, again.get_json()["code"]) == (422, "volume_request_open")
+    assert lead.post(f"/volume-requests/{first}/withdraw", {"text": ""}).status_code == 404
+    gone = member.post(f"/volume-requests/{first}/withdraw", {"text": ""}).get_json()
+    assert gone["state"] == "withdrawn"
+    second = asked()
+    assert lead.post(f"/volume-requests/{second}/refuse", {"text": ""}).status_code == 422
+    done = lead.post(f"/volume-requests/{second}/refuse", {"text": "no room"}).get_json()
+    assert (done["state"], done["answer"], done["decider"]) == ("refused", "no room", "nlp-lead")
+    assert lead.post(f"/volume-requests/{second}/agree", {"text": ""}).status_code == 422
+    assert lead.post(f"/volume-requests/{second}/burn", {"text": ""}).status_code == 404
+    assert limit(site) == TB
+    for size in ("", "lots", "1 GB", "9999999 PB"):
+        sent = member.post(f"/volumes/{home}/request", {"size": size, "text": ""})
+        assert sent.status_code == 422, size
+
+
+def test_the_library_shows_the_volumes_of_ones_groups(site, home):
+    assert "nlp-home" in site.signed_in().get("/library/volumes").text
+    assert "nlp-home" not in site.signed_in("vision-1").get("/library/volumes").text
+    browser = site.signed_in()
+    browser.post(f"/volumes/{home}/request", {"size": "2 TB", "text": "corpus"})
+    assert "1 TB → 2 TB" in browser.get("/library/volumes").text.replace("\xa0", " ")
+    assert "corpus" not in site.signed_in("vision-1").get("/library/volumes").text
+    assert "corpus" in site.signed_in("boss").get("/library/volumes").text
+
+
 def test_a_long_run_of_days_is_drawn_with_gaps(site, home):
     at = site.broker.now
     with site.begin() as session:
@@ -234,3 +269,4 @@ def test_a_long_run_of_days_is_drawn_with_gaps(site, home):
     page = site.signed_in().get(f"/volumes/{home}").text
     assert page.count("polyline") >= 2
     assert "about" in page
+    assert '<polyline class="line-ahead"' in page
