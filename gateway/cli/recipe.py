@@ -189,6 +189,21 @@ def retract(number: int, login: str) -> None:
         api_recipes.retracted(number)
 
 
+def _hiding(name: str, text: str) -> None:
+    @recipe.command(name, help=text)
+    @ID
+    @click.option("--why", required=True, help="It stays on record, and its owner reads it.")
+    @BY
+    @said
+    def act(number: int, why: str, login: str) -> None:
+        with _as(login):
+            api_recipes.hidden(number, why, hide=name == "hide")
+
+
+_hiding("hide", "Take another's from the Library, as an administrator.")
+_hiding("unhide", "Put it there again.")
+
+
 @contextmanager
 def _as(login: str) -> Iterator[None]:
     """Inside the portal as this person."""

@@ -14,7 +14,7 @@ from gateway.core.states import JobState, parse_state
 from gateway.core.training.checkpoints import checkpoints
 from gateway.errors import NotFound, Refused
 from gateway.services import recipe_receipt
-from gateway.store import datasets, recipe_code, recipe_reruns, recipes
+from gateway.store import datasets, recipe_code, recipe_hiding, recipe_reruns, recipes
 from gateway.store.queries import job as jobs
 from gateway.store.queries import training as reads
 from gateway.store.queries.job import JobDetail, SubmissionDetail
@@ -94,9 +94,13 @@ def publish(
 
 
 def keep(session: "Session", new: NewRecipe, *, now: datetime) -> int:
-    """Kept, or found again where it is there already, and shared as is said now."""
+    """Kept, or found again where it is there already, and shared as is said now. Refused
+    `recipe_hidden`: an administrator took it from the Library."""
     recipe_id, is_new = recipes.add(session, new, now=now)
     if not is_new:
+        hiding = recipe_hiding.hidden(session, recipe_id)
+        if hiding is not None:
+            raise Refused("recipe_hidden", why=hiding.why)
         recipes.bring_back(session, recipe_id, new.recipe)
         recipes.share(session, recipe_id, new.visibility, new.group)
     return recipe_id

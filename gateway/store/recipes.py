@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, t
 from sqlalchemy.orm import Session
 
 from gateway.core import recipes as core
-from gateway.core.access import Viewer
+from gateway.core.access import Permission, Viewer
 from gateway.core.recipes import Visibility
 from gateway.core.search_words import words
 from gateway.store.models import Job, Person, table_of
@@ -159,8 +159,11 @@ def bring_back(session: Session, recipe_id: int, recipe: core.Recipe) -> None:
 
 
 def get(session: Session, recipe_id: int, viewer: Viewer) -> RecipeRow | None:
-    """One that this person may see; a retracted one is there for its owner."""
+    """One that this person may see; a retracted one is there for its owner, and for administrators,
+    who see all but what only its owner does."""
     seen = or_(_visible(viewer), Recipe.person_id == viewer.person_id)
+    if viewer.may(Permission.MANAGE_RECIPES):
+        seen = or_(seen, Recipe.visibility != Visibility.ME.value)
     row = session.execute(_rows().where(Recipe.id == recipe_id, seen)).one_or_none()
     return None if row is None else _row(row)
 

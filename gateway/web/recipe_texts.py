@@ -33,6 +33,12 @@ RECIPE_ERRORS = {
         " %(kib)s KiB and %(folders)s folders. Nothing was published: move the code into a folder"
         " of its own, or publish it as a git commit."
     ),
+    "recipe_hidden": _l(
+        "An administrator has taken this recipe from the Library (“%(why)s”). Only an administrator"
+        " can put it there again."
+    ),
+    "recipe_hide_why": _l("Say why, in one line of at most %(most)s characters."),
+    "recipe_not_there": _l("It is not in the Library any more."),
     "recipe_code_empty": _l("There is no file of code or text in that folder."),
 }
 

@@ -12,7 +12,7 @@ from gateway.core.access import Permission
 from gateway.core.ask import Ask
 from gateway.core.recipe_match import differences
 from gateway.core.recipes import Visibility
-from gateway.services import recipe_code, recipe_file, recipe_publish, recipe_reruns
+from gateway.services import recipe_code, recipe_file, recipe_hide, recipe_publish, recipe_reruns
 from gateway.services.recipe_json import clone_fields, fields, rerun_fields
 from gateway.services.recipe_publish import Typed
 from gateway.services.submit import InvalidAsk
@@ -141,6 +141,12 @@ def laid(recipe_id: int, folder: str) -> dict[str, Any]:
     return {"folder": path}
 
 
+def hidden(recipe_id: int, why: str, *, hide: bool) -> None:
+    have = deps()
+    act = recipe_hide.hide if hide else recipe_hide.unhide
+    act(recipe_id, why, viewer=viewer(), begin=have.begin, now=have.clock())
+
+
 def retracted(recipe_id: int) -> None:
     have = deps()
     recipe_publish.retract(recipe_id, viewer=viewer(), begin=have.begin, now=have.clock())
@@ -216,6 +222,15 @@ def recipe_import() -> ResponseReturnValue:
     apijson.body(request)  # says what is no JSON object as the whole API does
     content = request.get_data(cache=True) or json.dumps({}).encode()
     return jsonify(taken(content)), 201
+
+
+@bp.post("/recipes/<int:recipe_id>/<any(hide, unhide):how>")
+@requires(Permission.MANAGE_RECIPES)
+def recipe_hiding_act(recipe_id: int, how: str) -> ResponseReturnValue:
+    """An administrator's act, with `why`."""
+    why = apijson.typed(apijson.body(request).get("why", ""), "why")
+    hidden(recipe_id, why, hide=how == "hide")
+    return "", 204
 
 
 @bp.delete("/recipes/<int:recipe_id>")

@@ -38,6 +38,7 @@ from gateway.web.views import (
     jobview,
     jobvolume,
     outputs,
+    recipeview,
     resultview,
     spotsaved,
     standingview,
@@ -59,8 +60,10 @@ bp = Blueprint("jobs", __name__, url_prefix="/jobs")
 def index() -> ResponseReturnValue:
     """The page, or its rows alone for a live update: both read only the database."""
     live = bool(request.headers.get("HX-Request"))
-    name = "fragments/job_rows.html" if live else "pages/jobs.html"
-    return render_template(name, list=_list())
+    if live:
+        return render_template("fragments/job_rows.html", list=_list())
+    recipes = recipeview.matching(request.args.get("name", ""))
+    return render_template("pages/jobs.html", list=_list(), recipes=recipes)
 
 
 @bp.get("/<int:job_id>")

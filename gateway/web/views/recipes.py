@@ -7,9 +7,10 @@ from gateway.core.access import Permission
 from gateway.core.recipe_match import differences
 from gateway.core.recipes import Visibility
 from gateway.errors import NotFound, Refused
-from gateway.services import recipe_clone, recipe_code, recipe_file, recipe_publish
+from gateway.services import recipe_clone, recipe_code, recipe_file, recipe_hide, recipe_publish
 from gateway.services.recipe_code import Captured
 from gateway.services.recipe_publish import Typed
+from gateway.store import recipe_hiding
 from gateway.store import recipe_reruns as reruns
 from gateway.store import recipes as store
 from gateway.store.recipe_reruns import Tally
@@ -51,6 +52,7 @@ def _page(recipe_id: int, *, told: str = "") -> str:
         tally = reruns.tallies(session, [recipe_id]).get(recipe_id, Tally())
         has_code = row.recipe.code is not None and row.recipe.code.captured
         files = recipe_code.files(session, recipe_id, viewer()) if has_code else {}
+        hidings = recipe_hiding.of_recipe(session, recipe_id)
     made = recipeview.cloned(row)
     return render_template(
         "pages/recipe.html",
@@ -66,6 +68,9 @@ def _page(recipe_id: int, *, told: str = "") -> str:
         told=told,
         own=row.person_id == viewer().person_id,
         files=files,
+        hidings=hidings,
+        hidden=bool(hidings) and hidings[0].hidden,
+        administrator=viewer().may(Permission.MANAGE_RECIPES),
         visibility=VISIBILITY,
         groups=viewer().groups,
     )
@@ -180,13 +185,37 @@ def retract(recipe_id: int) -> ResponseReturnValue:
     return redirect(url_for("library.index"), code=303)
 
 
+@bp.post("/<int:recipe_id>/hide")
+@requires(Permission.MANAGE_RECIPES)
+def hide(recipe_id: int) -> ResponseReturnValue:
+    """From the Library (`hidden` 1), or there again; an administrator's act with a reason."""
+    have, sent = deps(), request.form
+    act = recipe_hide.hide if sent.get("hidden") == "1" else recipe_hide.unhide
+    try:
+        act(
+            recipe_id,
+            sent.get("why", ""),
+            viewer=viewer(),
+            begin=have.begin,
+            now=have.clock(),
+        )
+        flash(gettext("Done, and on record."), "good")
+    except Refused as refusal:
+        flash(error_sentence(refusal), "bad")
+    return redirect(url_for("recipes.show", recipe_id=recipe_id), code=303)
+
+
 @bp.get("/compare")
 @requires(Permission.USE_PORTAL)
 def compare() -> ResponseReturnValue:
-    """Two side by side (?left=, ?right=)."""
+    """Two side by side: ?left= and ?right=, or ?recipe= twice."""
+    names = ("recipe", "left", "right")
+    ticked = [one for name in names for one in request.args.getlist(name, type=int)]
+    if len(ticked) != 2:
+        flash(gettext("Tick two recipes."), "bad")
+        return redirect(url_for("library.index"), code=303)
     with deps().read() as session:
-        left = recipeview.one(session, request.args.get("left", 0, type=int))
-        right = recipeview.one(session, request.args.get("right", 0, type=int))
+        left, right = (recipeview.one(session, one) for one in ticked)
     mine, theirs = (
         dict(recipeview.facts(left.recipe.receipt)),
         dict(recipeview.facts(right.recipe.receipt)),

@@ -83,6 +83,15 @@ def _filter(args: MultiDict[str, str], name: str) -> str:
     return args.get(name, "")[:120].replace("\0", "")
 
 
+def matching(text: str) -> int:
+    """How many recipes hold these words, for who looks for a job by its name."""
+    words = asked(text[:200])
+    if not words:
+        return 0
+    with deps().read() as session:
+        return store.count(session, viewer(), Filters(asked=words))
+
+
 def lines(session: "Session", rows: list[RecipeRow]) -> list[Line]:
     known = reruns.tallies(session, [row.id for row in rows])
     return [line(row, known.get(row.id, Tally())) for row in rows]
