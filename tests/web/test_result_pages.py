@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.services import training
+from gateway.services import job_logs, training
 from gateway.testing import builders as b
 from gateway.testing.result_samples import fill_results
 from gateway.testing.training import add_portal_job
@@ -150,3 +150,30 @@ def test_logs_are_found_and_offered(site: Site, runs: list[int]) -> None:
     assert "abababab" in page
     assert "val_loss" in page
     assert "0.25" in page
+
+
+def test_hostile_folders_of_logs_are_bounded_and_never_html(site: Site, runs: list[int]) -> None:
+    home, files = "/home/nlp-1", site.broker.files
+    run = f"{home}/mlruns/0/{'cd' * 16}/metrics"
+    for name, text in {
+        f"{home}/mlruns/{HOSTILE}/x/metrics/loss": "1700000000000 0.5 1\n",
+        f"{home}/mlruns/..%2f/{'ef' * 16}/metrics/loss": "1700000000000 0.5 1\n",
+        f"{home}/mlruns/0/two\nlines/metrics/loss": "1700000000000 0.5 1\n",
+        f"{run}/endless": "1700000000000 inf 1\n1" + "0" * 400 + " 1 1\n",
+        f"{run}/{HOSTILE.replace('/', '')}": "1700000000000 0.5 1\n",
+        f"{run}/half": "1700000000000 0.75",
+        f"{run}/good": "rubbish\n1700000000000 0.625 3\n",
+        f"{home}/logs/{HOSTILE.replace('/', '')}/events.out.tfevents.1.a": "x",
+    }.items():
+        files.write(name, "nlp-1", text)
+    files.links[f"{home}/runs/away"] = "/home/nlp-2/runs"
+    for number in range(300):
+        files.write(f"{home}/logs/{number}/events.out.tfevents.1.a", "nlp-1", "x")
+        files.write(f"{home}/mlruns/{number}/{number:032x}/metrics/m", "nlp-1", "1 2 3\n")
+    browser, before = site.signed_in(), len(site.broker.calls)
+    page = browser.get(f"/jobs/{runs[0]}/logs")
+    assert page.status_code == 200
+    assert HOSTILE not in page.text
+    assert "inf" not in page.text.split("<main", 1)[1].split("</main", 1)[0].lower().split()
+    assert "nlp-2" not in page.text.split("<main", 1)[1]
+    assert len(site.broker.calls) - before <= job_logs.MOST_LISTS + job_logs.MOST_READS
