@@ -209,8 +209,8 @@ def hide(recipe_id: int) -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def compare() -> ResponseReturnValue:
     """Two side by side: ?left= and ?right=, or ?recipe= twice."""
-    names = ("recipe", "left", "right")
-    ticked = [one for name in names for one in request.args.getlist(name, type=int)]
+    given = request.args
+    ticked = [one for name in ("recipe", "left", "right") for one in given.getlist(name, type=int)]
     if len(ticked) != 2:
         flash(gettext("Tick two recipes."), "bad")
         return redirect(url_for("library.index"), code=303)
