@@ -59,6 +59,7 @@ name = "jupyter"
 kind = "venv"
 path = "/opt/envs/jupyter"
 title = { en = "JupyterLab", zh_Hans = "JupyterLab" }
+facts = { kit = ["jupyter", "tensorboard"] }
 """
 
 

@@ -104,8 +104,8 @@ def _own(known: history_facts.Known, zone: tzinfo) -> list[str]:
             f"{known.blocks:,} blocks{behind}, in {known.files:,} files of "
             f"{known.bytes / 2**20:,.1f} MB, as of {local(known.made_at, zone)}.",
         ]
-    if known.sets and not known.to_make:
-        return ["Of the portal's own jobs there is none; imported sets are there:"]
+    if not known.to_make:
+        return ["Of the portal's own jobs there is none."]
     return [
         f"There is no columnar history of the portal's own jobs yet, {known.to_make:,} blocks of "
         "them are to be made: the worker does it, or the first question (`sluice waits`), or "

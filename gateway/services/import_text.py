@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from gateway.history.importing.spool import GZIP, STANDARD_INPUT, blocks, unpacked
+from gateway.history.importing.spool import (
+    GZIP,
+    STANDARD_INPUT,
+    blocks,
+    refuse_utf_16,
+    unpacked,
+)
 
 CUT = "the compressed file ends in the middle"
 
@@ -48,6 +54,7 @@ def opened(path: str, *, errors: str) -> Iterator[Text]:
     """The file, or standard input; `errors` is for bytes that are no UTF-8. Raises OSError."""
     given = sys.stdin.fileno() if path == STANDARD_INPUT else Path(path)
     with open(given, "rb") as raw:  # noqa: PTH123  # a number is no path
+        refuse_utf_16(raw)
         machine = _Blocks(raw, packed=raw.peek(2)[:2] == GZIP)
         stream = io.TextIOWrapper(io.BufferedReader(machine), "utf-8", errors, newline="\n")
         yield Text(stream, machine)

@@ -217,6 +217,13 @@ def test_a_file_without_needed_columns_stores_nothing(begin, put):
         put("2|COMPLETED", header="1|COMPLETED")
 
 
+def test_text_in_utf_16_is_refused_by_its_name(begin, tmp_path):
+    path = tmp_path / "dump.psv"
+    path.write_text(f"{COLUMNS}\n{line()}\n", "utf-16")
+    with pytest.raises(BadHistory, match=r"UTF-16.*save it as UTF-8"):
+        import_history(batches(source(path)), begin=begin, now=NOW)
+
+
 def test_a_file_that_breaks_off_is_told(begin, tmp_path):
     path = tmp_path / "dump.gz"
     rows = [line(JobID=str(number)) for number in range(100, 200)]

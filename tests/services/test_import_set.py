@@ -224,6 +224,11 @@ def test_bytes_that_are_no_utf8_nul_and_both_line_ends_lose_no_row(site):
     assert site.rows("user") == ["a\\xff", "b\ufffd", "c", "d"]
 
 
+def test_text_in_utf_16_is_refused_by_its_name(site):
+    with pytest.raises(UnreadableFile, match=r"UTF-16.*save it as UTF-8"):
+        site.put(f"{HEADER}\n{ROW}\n".encode("utf-16"))
+
+
 def test_of_a_file_cut_in_the_middle_the_whole_rows_are_imported_and_it_is_said(site):
     text = "\n".join([HEADER, *(ROW.replace("1,", f"{n},", 1) for n in range(1, 101))]) + "\n"
     report = site.put(text[:-40])

@@ -12,6 +12,7 @@ from gateway.errors import GatewayError
 
 STANDARD_INPUT = "-"
 GZIP = b"\x1f\x8b"
+_UTF_16 = frozenset({b"\xff\xfe", b"\xfe\xff"})
 _BLOCK = 4 * 2**20
 _GIVEN = "given.txt"
 _LONGEST_LINE = 64 * 2**20
@@ -83,7 +84,15 @@ def _whole(text: bytes) -> tuple[bytes, bytes]:
     return text[:end], text[end:]
 
 
+def refuse_utf_16(raw: io.BufferedReader) -> None:
+    """OSError: nothing in it stands where we look for it, and what we would say of its first line
+    helps nobody."""
+    if raw.peek(2)[:2] in _UTF_16:
+        raise OSError("it is text in UTF-16, as PowerShell writes it: save it as UTF-8")
+
+
 def _copied(raw: io.BufferedReader, path: Path) -> Spooled:
+    refuse_utf_16(raw)
     packed, cut = raw.peek(2)[:2] == GZIP, None
     rest = b""
     with path.open("wb") as copy:

@@ -93,6 +93,8 @@ def _keep(place: Path, mark: list[int], parts: Sequence[Part]) -> bool:
                 orders = [getattr(one, name) for one in part.orders.values() for name in _ORDER]
                 for column in (*part.rows.values(), *part.cells.values(), *orders):
                     file.write(column.tobytes())
+        # A name on half a file would not be seen: its head and its length may both be right.
+        blocks.to_disk(half)
         half.replace(place)
     except OSError:
         half.unlink(missing_ok=True)

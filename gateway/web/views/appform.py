@@ -63,9 +63,9 @@ class Last:
 def view(sent: Mapping[str, str], *, problems: tuple[FieldProblem, ...] | None = None) -> FormView:
     template = _template(sent.get("app", ""))
     offer = offers.offer(viewer(), begin=deps().read)
-    typed = dict(sent) if "kind" in sent else {}
     if template is None:
         return _nothing(offer)
+    typed = dict(sent) if "kind" in sent else {"environment": _likely_environment(template)}
     ask = appask.ask(template.manifest, typed, offer)
     return _view(ask, template, offer, sent, problems=problems)
 
@@ -77,6 +77,20 @@ def of_ask(ask: Ask, *, problems: tuple[FieldProblem, ...]) -> FormView:
     if template is None:
         return _nothing(offer)
     return _view(ask, template, offer, {"app": ask.template}, problems=problems)
+
+
+def _likely_environment(template: Template) -> str:
+    """What this person took last for it, else the first that is known to bring its program: with
+    none a notebook ends at once wherever the nodes have no such program."""
+    have, offered = deps(), offering.environments()
+    with have.read() as session:
+        rows = store.own(session, viewer().person_id, [template.name], limit=1)
+    last_one = earlier.load(rows[0].id).environment if rows else ""
+    if any(one.name == last_one for one in offered):
+        return last_one
+    program = template.manifest.app.start[0] if template.manifest.app else ""
+    names = {program, program.partition("-")[0]}  # jupyter-lab is a program of jupyter
+    return next((one.name for one in offered if names & {*one.facts.kit}), "")
 
 
 def last() -> list[Last]:
