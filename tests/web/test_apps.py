@@ -1,10 +1,14 @@
 """Pages and API of notebooks: the short form, how far one is, more time, guests, the end."""
 
+import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.cli.nginx_conf import Front
+from gateway.services.environments import load_environments
 from gateway.testing.apps_site import open_app, row_of, write_ready, write_state
 from gateway.testing.snapshot_samples import fields, keep
 from gateway.web.frontdoor import HEADER, word
@@ -74,6 +78,30 @@ def test_like_last_time_is_one_click_and_ones_own(site: Any, proxied: dict[str, 
     assert one.time_limit_minutes == two.time_limit_minutes
     other = site.signed_in("nlp-2")
     assert other.post("/notebooks", {"again": first}, headers=proxied).status_code == 404
+
+
+def test_the_form_begins_with_what_one_took_last_else_with_what_brings_the_program(
+    site: Any, proxied: dict[str, str], tmp_path: Path
+) -> None:
+    entry = '[[environment]]\nname = "{0}"\nkind = "module"\nmodules = ["{0}"]\n'
+    entry += 'title = {{en = "{0}", zh_Hans = "{0}"}}\n{1}\n'
+    facts = 'facts = {kit = ["jupyter"]}'
+    file = tmp_path / "listed.toml"
+    file.write_text(entry.format("plain", "") + entry.format("lab", facts))
+    have = site.app.extensions["sluice"]
+    site.app.extensions["sluice"] = replace(have, environments=load_environments(file))
+    browser = site.signed_in()
+
+    def chosen() -> str:
+        page = browser.get("/notebooks", headers=proxied).text
+        found = re.search(r'<option value="([^"]*)" selected>', page.split('name="environment"')[1])
+        assert found is not None
+        return found[1]
+
+    assert chosen() == "lab"
+    sent = browser.post("/notebooks", FORM | {"environment": "plain"}, headers=proxied)
+    assert sent.status_code == 303
+    assert chosen() == "plain"
 
 
 def test_strangers_see_no_page_of_it_and_guests_no_acts(site: Any) -> None:
