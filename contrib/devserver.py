@@ -50,6 +50,7 @@ from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.forecast_samples import fill_forecasts
 from gateway.testing.money_samples import fill_money
+from gateway.testing.recipe_samples import fill_recipes
 from gateway.testing.result_samples import fill_results
 from gateway.testing.snapshot_samples import fill_snapshots
 from gateway.testing.spot_samples import fill_spot
@@ -99,6 +100,7 @@ def _build(port: int) -> Callable[..., Any]:
     fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
     fill_snapshots(begin, broker, now=broker.now)
+    fill_recipes(begin, now=broker.now)
     fill_volumes(begin, broker, now=broker.now, zone=settings.timezone)
     fill_forecasts(begin, now=broker.now, cluster="before")
     fill_waits(begin, now=broker.now, cluster=CLUSTER)
