@@ -32,6 +32,7 @@ class TemplateCard:
     name: str
     title: str
     summary: str
+    is_app: bool  # is opened, not tried: a smoke job would say nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,12 @@ def beside(seen: Preview, partition: PartitionChoice | None) -> Beside:
 def templates(found: tuple[Template, ...]) -> list[TemplateCard]:
     where = language()
     return [
-        TemplateCard(one.name, one.manifest.title.get(where), one.manifest.summary.get(where))
+        TemplateCard(
+            one.name,
+            one.manifest.title.get(where),
+            one.manifest.summary.get(where),
+            one.manifest.app is not None,
+        )
         for one in found
     ]
 
