@@ -16,7 +16,14 @@ from gateway.core.env_facts import NO_FACTS
 from gateway.core.environments import Environment, EnvironmentKind
 from gateway.core.manifest import Text
 from gateway.core.snapshots import BadDocument, Document, Doubt, Rights, Shared
-from gateway.errors import BrokerRefused, BrokerSilent, BrokerUnreachable, NotFound, Refused
+from gateway.errors import (
+    BrokerRefused,
+    BrokerSilent,
+    BrokerUnreachable,
+    Busy,
+    NotFound,
+    Refused,
+)
 from gateway.store import snapshots as store
 from gateway.store.snapshots import SnapshotRow
 from gateway.store.uow import Begin
@@ -59,9 +66,12 @@ def refresh(
         found.look.code = None if error.code == "file_missing" else error.code
     except (BrokerUnreachable, BrokerSilent) as error:
         found.look.code = error.code
-    with begin() as session:
-        _keep(session, viewer, found, known, now)
-        store.look(session, viewer.person_id, code=found.look.code, now=now)
+    try:
+        with begin() as session:
+            _keep(session, viewer, found, known, now)
+            store.look(session, viewer.person_id, code=found.look.code, now=now)
+    except Busy as error:  # the next look brings it; a page shows what was known
+        found.look.code = error.code
     return found.look
 
 

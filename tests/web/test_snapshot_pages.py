@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.core.environments import EnvironmentKind
+from gateway.errors import Busy
 from gateway.services import snapshots
 from gateway.store import snapshots as store
 from gateway.testing import builders as b
@@ -34,6 +35,22 @@ def test_what_the_store_has_is_on_the_page_and_in_the_form(site: Any) -> None:
     one = mine.get(f"{PAGE}/{digest[:12]}").text
     assert "flash_attn==2.8.3" in one
     assert "21" in one
+
+
+def test_a_busy_database_hides_nothing_that_was_known(site: Any, monkeypatch: Any) -> None:
+    saved(site, note="my flash build")
+    mine = site.signed_in("nlp-1")
+    mine.get(PAGE)
+    later(site)
+
+    def locked(*_: Any, **__: Any) -> None:
+        raise Busy("database is locked")
+
+    monkeypatch.setattr(store, "look", locked)
+    page = mine.get(PAGE)
+    assert page.status_code == 200
+    assert "my flash build" in page.text
+    assert "busy" in page.text
 
 
 def test_nobody_else_knows_of_it_before_it_is_shared(site: Any) -> None:
