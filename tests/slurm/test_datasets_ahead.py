@@ -81,9 +81,14 @@ def test_copied_where_slurm_plans_the_job_and_found_there_when_it_starts(
     assert copied.start_time is not None
     assert copied.start_time + timedelta(minutes=copied.time_limit_minutes or 0) <= plan.start
 
-    later = site.now + timedelta(minutes=3)
-    site_jobs.collect(begin=site.begin, read=site.begin, broker=site.broker, kinds=KINDS, now=later)
-    assert site.events(main)[-1] == "datasets_copied"
+    def told() -> bool:
+        at = site.now + timedelta(minutes=3)
+        site_jobs.collect(
+            begin=site.begin, read=site.begin, broker=site.broker, kinds=KINDS, now=at
+        )
+        return site.events(main)[-1] == "datasets_copied"
+
+    until(site, told)
     waits = named(site, "reads")
     assert waits is not None
     assert waits.state == "PENDING"  # the cards are still taken: nothing was hurried or put off
