@@ -90,6 +90,13 @@ class Site:
             time.sleep(0.2)
         return time.monotonic() - began
 
+    def idle_until(self, true, seconds=MINUTE):
+        """The worker does nothing meanwhile: the gate stays as open as it is."""
+        began = time.monotonic()
+        while not true():
+            assert time.monotonic() - began < seconds, f"still not so\n{self.hands.sight()}"
+            time.sleep(0.2)
+
     def give(self, amount, group=GROUP):
         credit.top_up(group, int(amount * MILLION), begin=self.begin, now=clock())
 
@@ -221,7 +228,7 @@ def test_the_sites_own_limit_comes_back_with_the_credit(site):
 
 def test_a_waiting_job_that_nobody_can_pay_is_held_and_runs_when_credit_arrives(site):
     full = site.sbatch("vision-1", *ALL_CARDS)
-    site.until(lambda: site.is_so(full, "RUNNING"))
+    site.idle_until(lambda: site.is_so(full, "RUNNING"))
     job = site.sbatch("nlp-1", *ONE_CARD, "--time=120")
     took = site.until(lambda: site.is_so(job, "PENDING", "JobHeldAdmin"))
     print(f"held after {took:.1f} s")
@@ -236,7 +243,7 @@ def test_a_waiting_job_that_nobody_can_pay_is_held_and_runs_when_credit_arrives(
 
 def test_an_array_waits_whole_and_runs_whole(site):
     full = site.sbatch("vision-1", *ALL_CARDS)
-    site.until(lambda: site.is_so(full, "RUNNING"))
+    site.idle_until(lambda: site.is_so(full, "RUNNING"))
     array = site.sbatch("nlp-1", *ONE_CARD, "--time=60", "--array=0-3")
     site.give(3)  # of 4
     site.until(lambda: site.is_so(array, "PENDING", "JobHeldAdmin"))
