@@ -46,6 +46,7 @@ from gateway.store.uow import Begin, make_begin, make_engine
 from gateway.testing import builders as b
 from gateway.testing.contribution_samples import fill_contribution
 from gateway.testing.dataset_samples import fill_datasets
+from gateway.testing.environment_samples import fill_environments
 from gateway.testing.fakebroker import FakeBroker
 from gateway.testing.fakejobs import FakeJob, output_path
 from gateway.testing.forecast_samples import fill_forecasts
@@ -99,6 +100,7 @@ def _build(port: int) -> Callable[..., Any]:
     fill_money(begin, now=broker.now)
     fill_contribution(begin, broker, now=broker.now)
     fill_spot(begin, now=broker.now, cluster=CLUSTER)
+    fill_environments(begin, now=broker.now)
     fill_snapshots(begin, broker, now=broker.now)
     fill_recipes(begin, now=broker.now)
     fill_volumes(begin, broker, now=broker.now, zone=settings.timezone)

@@ -20,10 +20,10 @@ from gateway.web.views.snapshots import refresh
 @requires(Permission.USE_PORTAL)
 def snapshot_list() -> ResponseReturnValue:
     """What one may choose, newest first; `q` has words that it must hold."""
-    look = refresh()
+    look, known = refresh(), offering.environments()
     with deps().read() as session:
         rows = snapshots.listed(session, viewer(), text=request.args.get("q", "")[:200])
-        doubts = snapshots.doubts_of(session, rows, offering.environments())
+        doubts = snapshots.doubts_of(session, rows, known)
     listed = [as_fields(row, doubts[row.id]) for row in rows]
     return jsonify(snapshots=listed, store_error=look.code)
 
@@ -65,7 +65,8 @@ def snapshot_delete(name: str) -> ResponseReturnValue:
 
 
 def _one(name: str) -> dict[str, Any]:
+    known = offering.environments()
     with deps().read() as session:
         row = snapshots.get(session, viewer(), name)
-        doubts = snapshots.doubts_of(session, [row], offering.environments())
+        doubts = snapshots.doubts_of(session, [row], known)
     return as_fields(row, doubts[row.id], whole=True)

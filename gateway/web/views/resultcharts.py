@@ -22,15 +22,16 @@ SCALES = ("auto", "linear", "log")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve of one job: its word, and its cells along the axis."""
+    """A curve of one job: its word, its cells along the axis, and the job's name."""
 
     word: str
     cells: Sequence[tuple[float, Cell]]
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveView:
-    """`ends` are the words of the axis' ends, `low` and `high` those of the scale; a row of the
+    """`names` are the jobs' of its lines, `ends` the words of the axis' ends, `low` and `high` those of the scale; a row of the
     table has the axis' word and a value a line."""
 
     key: str
@@ -41,6 +42,7 @@ class CurveView:
     high: str
     ends: tuple[str, str]
     lines: list[Drawn]
+    names: list[str]
     is_log: bool
     note: str
     head: str
@@ -101,6 +103,7 @@ def drawn(name: str, lines: Sequence[Line], *, axis: str, scale: str, key: str) 
         high=high,
         ends=ends,
         lines=draw(series),
+        names=[line.name for line in lines],
         is_log=is_log,
         note=note,
         head=axis_words()[axis],

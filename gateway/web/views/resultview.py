@@ -238,7 +238,7 @@ def _lines(session: "Session", found: Sequence[Compared], metric: str, axis: str
     for one in found:
         curve = compare.curve(session, one.job.id, metric)
         cells = compare.along(one, curve, axis) if curve else []
-        lines.append(Line(joblist.number(one.job), cells))
+        lines.append(Line(joblist.number(one.job), cells, one.job.name))
     return lines
 
 

@@ -40,9 +40,10 @@ class AgreeForm(Posted):
 def index() -> ResponseReturnValue:
     """One's own store is read as one opens the page, unless it was a moment ago."""
     look, have, text = refresh(), deps(), request.args.get("q", "")[:200]
+    known = offering.environments()  # before: a transaction in another waits for it
     with have.read() as session:
         rows = snapshots.listed(session, viewer(), text=text)
-        parts = snapshotview.parts(session, rows, viewer(), offering.environments())
+        parts = snapshotview.parts(session, rows, viewer(), known)
         count, size = store.count(session, viewer().person_id)
         changed = snapshotview.affected_lines(session)
     return render_template(
@@ -62,9 +63,10 @@ def index() -> ResponseReturnValue:
 @requires(Permission.USE_PORTAL)
 def show(name: str) -> ResponseReturnValue:
     """What it holds, where it comes from, and what differs from another (`with`)."""
+    known = offering.environments()
     with deps().read() as session:
         row = snapshots.get(session, viewer(), name)
-        doubts = snapshots.doubts_of(session, [row], offering.environments())
+        doubts = snapshots.doubts_of(session, [row], known)
         others = [one for one in snapshots.listed(session, viewer()) if one.id != row.id]
         other = request.args.get("with")
         against = snapshots.get(session, viewer(), other) if other else None

@@ -17,12 +17,13 @@ from gateway.web.views.formwarn import Warned
 
 def warnings(name: str) -> Mapping[str, Warned]:
     """At the field of the environment."""
+    known = offering.environments()
     with deps().read() as session:
         try:
             row = snapshots.get(session, viewer(), name)
         except NotFound:
             return {}
-        doubts = snapshots.doubts_of(session, [row], offering.environments())[row.id]
+        doubts = snapshots.doubts_of(session, [row], known)[row.id]
     told = snapshotview.line(row, viewer(), doubts).doubts
     if not told:
         return {}
