@@ -31,8 +31,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class CurveView:
-    """`names` are the jobs' of its lines, `ends` the words of the axis' ends, `low` and `high` those of the scale; a row of the
-    table has the axis' word and a value a line."""
+    """`names` are the jobs' of its lines, `ends` the words of the axis' ends, `low` and `high`
+    those of the scale; a row of the table has the axis' word and a value a line."""
 
     key: str
     title: str
