@@ -76,7 +76,7 @@ RINGS = (
                 *SIDE_BY_SIDE,
             ),
         ),
-        budget_seconds=1800,
+        budget_seconds=2400,
     ),
     Ring(
         "store",
