@@ -89,8 +89,8 @@ def test_copied_where_slurm_plans_the_job_and_found_there_when_it_starts(
         return site.events(main)[-1] == "datasets_copied"
 
     until(site, told)
-    waits = named(site, "reads")
-    assert waits is not None
+    number = site.submission(main).job_id  # others of that name may have been here before
+    [waits] = [job for job in site.jobs() if job.id == number]
     assert waits.state == "PENDING"  # the cards are still taken: nothing was hurried or put off
     cluster.run(["scancel", "--name=all-cards"])
     said = output(site, cluster, main)
