@@ -214,7 +214,7 @@ def test_the_split_finds_what_200_jobs_waited_for(
     for row in waited:
         if truth.jobs[row.of] is not Cause.ARRAY_THROTTLE:
             check(row, truth.jobs[row.of], ends, two_polls=2 * pace)
-    # Slurm tells one reason at a time: an element of an array also waits behind other people's jobs.
+    # Slurm tells one reason at a time: elements of an array also wait behind other people's jobs.
     elements = [row for row in waited if truth.jobs[row.of] is Cause.ARRAY_THROTTLE]
     throttled = [row for row in elements if row.seconds[Cause.ARRAY_THROTTLE]]
     assert 2 * len(throttled) >= len(elements) > 0
